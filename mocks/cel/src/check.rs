@@ -31,11 +31,11 @@ pub(super) enum Names<'d> {
     Review,
     /// The names of `Review`, and `params`, `namespaceObject` and `variables` of an admission policy.
     Policy,
-    /// The names of `Policy`, with the types of a matched kind.
+    /// The names of `Policy`; `object`, `oldObject` and `params` have declared types instead of `dyn`.
     Typed(&'d super::Typed),
     /// The names of `Policy`, and the types `Object` and `JSONPatch` for mutations.
     Mutation,
-    /// `self` and `oldSelf` of a rule in a schema; `oldSelf` may be optional.
+    /// `self` and `oldSelf` of a rule in a schema; `oldSelf` may be an optional value.
     Value { decl: &'d Arc<Decl>, optional_old: bool },
 }
 
@@ -110,7 +110,8 @@ pub(super) fn check<'n>(root: &'n Node, names: &Names<'n>) -> Result<Checked, Re
 }
 
 struct Checker<'a> {
-    /// The variables of the expression, then those of the surrounding macros, the innermost last.
+    /// The variables of the expression, then the variables of the surrounding macros, those of the innermost macro
+    /// last.
     scope: Vec<(&'a str, Type)>,
     given: usize,
     is_review: bool,

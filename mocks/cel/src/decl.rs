@@ -30,7 +30,7 @@ pub enum Decl {
     Duration,
     List {
         item: Arc<Decl>,
-        /// Decides how two lists of this type are compared and joined.
+        /// How items are identified when two lists of this type are compared or joined.
         order: Order,
     },
     /// A map: an object with `additionalProperties`.
@@ -55,7 +55,7 @@ pub enum Order {
 pub struct Fields(BTreeMap<String, (String, Arc<Decl>)>);
 
 impl Fields {
-    /// Adds a field. If an expression cannot write its name, even escaped, the field is left out.
+    /// Adds a field. If an expression cannot write the field's name, even escaped, the field is left out.
     pub fn insert(&mut self, name: &str, decl: Arc<Decl>) {
         if let Some(escaped) = escape(name) {
             self.0.insert(escaped, (name.to_owned(), decl));

@@ -145,8 +145,8 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Evaluates operands or items until one of them has the value `deciding`. An error in an item counts only if no
-    /// item has the value `deciding`.
+    /// Evaluates operands or items until one of them has the value `deciding`. An error in one of them counts only if
+    /// none has the value `deciding`.
     fn decide<T>(
         &mut self,
         deciding: bool,

@@ -74,23 +74,23 @@ pub enum Failed {
 /// Why a call of `format` failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfilled {
-    /// The text has more verbs than arguments.
+    /// The format text has more verbs than the call has arguments.
     #[error("index {index} out of range")]
     TooFew {
         /// The index of the first missing argument.
         index: usize,
     },
-    /// The text has fewer verbs than arguments.
+    /// The format text has fewer verbs than the call has arguments.
     #[error("too many arguments supplied to string.format (expected {taken}, got {given})")]
     TooMany {
-        /// Number of arguments that the text uses.
+        /// Number of arguments that the format text uses.
         taken: usize,
         /// Number of arguments of the call.
         given: usize,
     },
     #[error("unexpected end of string")]
     End,
-    /// The text has an unknown verb.
+    /// The format text has an unknown verb.
     #[error("could not parse formatting clause: unrecognized formatting clause \"{0}\"")]
     Verb(char),
     /// A precision such as `.3` has no verb after it.
@@ -109,7 +109,7 @@ pub enum Unfilled {
     Misfit { verb: char, given: String },
 }
 
-/// The text in the error message about the types that a verb accepts.
+/// The part of the error message that lists the types that a verb accepts.
 fn takes(verb: char) -> &'static str {
     match verb {
         'd' => "decimal clause can only be used on integers",

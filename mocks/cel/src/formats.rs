@@ -1,7 +1,7 @@
 //! The named formats of strings in CEL (Kubernetes documentation, "Kubernetes format library").
 //!
-//! Owns the names of the formats and the messages for strings that do not match. The rules of these formats also apply
-//! to names of Kubernetes objects.
+//! Owns the names of the string formats, and the error messages for strings that do not have the wanted format. The
+//! rules of these formats also apply to names of Kubernetes objects.
 
 use base64::Engine as _;
 

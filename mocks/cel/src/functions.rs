@@ -1,8 +1,8 @@
 //! The core functions of CEL, and the library functions for texts, lists, patterns and optionals (Kubernetes
 //! documentation, "Common Expression Language in Kubernetes"). Functions for other value types are in `library`.
 //!
-//! Owns the types and the evaluation of core functions. Every function subtracts the cost of the bytes and items that
-//! it reads from the budget.
+//! Owns the types and the evaluation of core functions. Every function that reads bytes or items reduces the budget of
+//! the evaluation by their cost.
 
 use std::rc::Rc;
 

@@ -52,8 +52,8 @@ pub use time::{read as read_time, read_date, read_duration};
 
 /// Maximum length of an expression. kube-apiserver limits only the cost; people write conditions of less than 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
-/// Largest cost of all conditions of one webhook. An operation costs one unit, and so do ten bytes that are read or
-/// copied. kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because an evaluation
+/// Largest total cost of all conditions of one webhook. An operation costs one unit, and so do ten bytes that are read
+/// or copied. kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because an evaluation
 /// occupies its thread.
 pub const BUDGET: u64 = 500_000;
 
@@ -76,7 +76,7 @@ pub struct Program {
     pub misnamed: Option<String>,
 }
 
-/// A value with a schema, and its old state, for the evaluation of a rule.
+/// The value on which a rule is evaluated, with the declared type and the old state of the value.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The type that the schema declares.

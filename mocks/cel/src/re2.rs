@@ -3,7 +3,7 @@
 //! Owns the differences between the crate `regex` and RE2 (<https://github.com/google/re2/wiki/Syntax>). In RE2,
 //! character classes and word boundaries are ASCII, and `\Q…\E` is literal. A brace without a count and a bracket in a
 //! class are literal too, and `\<` is no boundary. RE2 allows no double repetition operators and no counts above a
-//! thousand. Patterns that differ in other features are rejected.
+//! thousand. Patterns with other features that the crate and RE2 treat differently are rejected.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -39,7 +39,8 @@ pub enum Refused {
     Syntax(#[source] regex::Error),
 }
 
-/// The last line of the crate's error; the other lines show the translated pattern, which users do not know.
+/// The last line of an error of the crate `regex`; the other lines show the translated pattern, which users do not
+/// know.
 fn reason(error: &regex::Error) -> String {
     error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)
 }
@@ -330,7 +331,7 @@ mod tests {
         assert!(is_match(r"^\\d$", r"\d"));
     }
 
-    /// Tests patterns that the crate rejects or reads differently from Go.
+    /// Tests patterns that the crate `regex` rejects or reads differently from Go.
     #[test]
     fn what_only_go_reads() {
         for (pattern, right, wrong) in [

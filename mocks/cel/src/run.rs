@@ -1,6 +1,6 @@
 //! The state of one evaluation of a CEL expression: the budget, the variables and the compiled patterns.
 //!
-//! Owns the budget; every operation fails once it is used up. The module `equality` compares values.
+//! Owns the budget; every operation fails once the budget is used up. The module `equality` compares values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ pub(super) type Found<'a> = Result<Val<'a>, Failed>;
 
 pub(super) struct Run<'a, 'b> {
     pub budget: &'b mut u64,
-    /// The variables of the expression, then those of the surrounding macros, the innermost last.
+    /// The variables of the expression, then the variables of the surrounding macros, those of the innermost macro
+    /// last.
     pub scope: Vec<(&'a str, Val<'a>)>,
     /// Compiled patterns that the expression contains as literals.
     pub written: &'a HashMap<String, Arc<Pattern>>,
@@ -42,7 +43,7 @@ impl<'a> Run<'a, '_> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
-    /// Subtracts the cost of the bytes that were decoded when the value was read from its object.
+    /// Subtracts the cost of decoding a base64 text, if the value was made from one.
     pub(crate) fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Failed> {
         match value {
             Val::Bytes(bytes) => self.pay_for_bytes(bytes.len()),

@@ -80,8 +80,8 @@ pub enum Then {
         at: u64,
         form: Form,
     },
-    /// After a `poll` that the tracer replaced by another call: if the kernel repeats the call, it waits only for the
-    /// remaining time.
+    /// After a `poll` that the tracer replaced by another call. If the kernel repeats the call, the repeated call waits
+    /// only for the remaining time.
     Polled {
         from: u64,
     },
@@ -124,7 +124,7 @@ pub enum Then {
     },
 }
 
-/// The state of a thread from which a plan is made.
+/// The facts about a thread from which the tracer plans the thread's system call.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     pub clock: &'a Clock,

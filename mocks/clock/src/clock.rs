@@ -33,8 +33,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that runs `rate` times as fast since an instant of the monotonic clock. The instant may be in the past:
-    /// the start of another program.
+    /// A clock that runs `rate` times as fast since an instant of the monotonic clock. The instant may be in the past,
+    /// for example at the start of another program.
     pub fn starting(rate: u32, since_ns: i64) -> Self {
         let mut origins = [0; CLOCKS];
         let ago = crate::now() - since_ns;
@@ -172,7 +172,7 @@ mod tests {
             prop_assert!(real == 0 || clock.own(1, real - 1) < i128::from(own));
         }
 
-        /// A later time of the clock is never smaller, and the first time equals the kernel's.
+        /// A later reading of the clock is never smaller, and at its origin the clock shows the kernel's time.
         #[test]
         fn time_does_not_go_back(rate in 1_u32..1000, first in 1_i64..1 << 60, step in 0_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1 << 50);

@@ -1,5 +1,5 @@
-//! Waits without a stop by the tracer. After a wait stopped once, the code around its system-call instruction is
-//! rewritten. From then on the program itself shortens the limit and makes the call.
+//! Waits without a stop by the tracer. When a wait has stopped once for the tracer, the tracer rewrites the code around
+//! the wait's system-call instruction. From then on the program itself shortens the limit and makes the call.
 //!
 //! This pure module owns the addresses of the added code and of the threads' memory slots in each program, and the
 //! bytes that are written. The code is `detour/x86_64.s`. For other CPUs such code does not exist, so the tracer stops

@@ -34,11 +34,12 @@ const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 pub struct Patch {
     /// Offsets from the start of the vDSO, each with the 8-byte word that is written at that offset.
     pub words: Vec<(u64, u64)>,
-    /// The offset of the system-call instruction in the added code.
+    /// The length of the vDSO in bytes.
     pub length: u64,
-    /// The offset of a system-call instruction in the vDSO.
+    /// The offset, from the start of the vDSO, of a system-call instruction in the added code; `None` if it has none.
     pub call: Option<u64>,
-    /// The offset of the word that is set if the program has memory for further clocks.
+    /// The offset, from the start of the vDSO, of the word that the tracer sets if the program has memory for further
+    /// clocks.
     pub has_room: u64,
 }
 

@@ -2,15 +2,15 @@
 //!
 //! This pure module owns the numbers of the slots; [`crate::stack`] and [`crate::detour`] own their contents.
 
-/// Number of slots that fit into a program's first stack.
+/// Number of slots that fit into the gap in a program's first stack.
 pub const PLACES: u64 = 1023;
 
 /// The memory slot of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub index: u64,
-    /// Whether only one thread uses the slot. If there are more threads than slots, two threads may share a slot: the
-    /// kernel reads what one thread wrote before the other writes.
+    /// Whether only one thread uses the slot. If there are more threads than slots, two threads may share a slot,
+    /// because the kernel reads the time of one thread before the time of the other is written.
     pub is_own: bool,
 }
 

@@ -143,7 +143,7 @@ fn a_stopped_program_stays_stopped_until_it_is_continued() {
     assert_eq!(child.wait().unwrap().signal(), Some(15));
 }
 
-/// The program ends with its starter if that is requested.
+/// With `--with-parent`, the program ends when the process that started it ends.
 #[test]
 fn a_program_ends_with_its_parent() {
     let clock = env!("CARGO_BIN_EXE_longhaul-clock");

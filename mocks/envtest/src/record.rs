@@ -1,7 +1,9 @@
-//! The records of one control plane: lines that are written as events happen, and a summary that is replaced each time.
+//! The records of one control plane: lines that are appended a few times a second, and a summary that each write
+//! replaces.
 //!
 //! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` in a run's folder.
-//! A control plane may be killed at any moment, so no record waits for its end. Every file is bounded.
+//! A control plane may be killed at any moment, so no record waits for the end of the control plane. Every file is
+//! bounded.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -38,7 +40,7 @@ pub struct RequestLine {
     pub revision: Option<u64>,
 }
 
-/// One change of the state that a watch has shown to a client's cache.
+/// One change of a client's cache by a watch, as far as the server can see the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLine {
@@ -101,7 +103,7 @@ pub struct Summary {
     pub watches_open: Vec<(String, u64)>,
     /// The minimal RBAC roles for the requests of all users, as YAML.
     pub roles: String,
-    /// Number of requests that RBAC refused, by user, verb, resource and namespace.
+    /// Number of requests that RBAC refused, by user and by permission, such as `list pods in default`.
     pub denied: Vec<(String, String, u64)>,
     /// Number of lines that were dropped because a file had reached its limit.
     pub lines_lost: u64,

@@ -37,7 +37,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Stops the program as a test kit does.
+    /// Stops the program with SIGTERM, as a test kit does.
     fn stop(mut self) {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();

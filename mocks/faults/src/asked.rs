@@ -33,7 +33,7 @@ pub struct Injection {
     pub before: Option<Duration>,
     /// The delay between the decision of the answer and its sending.
     pub after: Option<Duration>,
-    /// An old state from which the request is answered.
+    /// The old state from which the server answers the request, if a fault wants that.
     pub stale: Option<Stale>,
     /// How a revision that the server has not reached is refused.
     pub too_large: Option<TooLargeRule>,

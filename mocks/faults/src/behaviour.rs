@@ -32,7 +32,7 @@ pub trait Host: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub revision: u64,
-    /// The revision that was current at the requested age.
+    /// The revision that was current `age` before the call of [`Host::moment`].
     pub revision_then: u64,
     /// The number that the next connection gets; connections with this number or a higher one do not exist yet.
     pub next_connection: u64,

@@ -65,7 +65,7 @@ struct AfterEvents {
     settling: Option<Settling>,
 }
 
-/// The state of a fault that waits while the last event is on its way to the socket.
+/// The wait of a fault until the last event before its effect has reached the socket.
 #[derive(Debug)]
 struct Settling {
     since: Instant,

@@ -1,6 +1,6 @@
 //! `event-edited`: fields of events differ from the committed fields, as after a broken cache or a proxy that rewrites.
-//! The placeholder `${other}` is the value in the newest event of another object on the same watch. An event whose
-//! fields already have the values is sent unchanged and is no hit. A hit is one changed event.
+//! The placeholder `${other}` stands for the same field's value in the newest event of another object on the same
+//! watch. An event whose fields already have the values is sent unchanged and is no hit. A hit is one changed event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ pub(super) const ROW: PlayedRow = Row::watches("event-edited", "Fields of events
     .hit("an event")
     .played(|fault| Box::new(EventEdited { set: Arc::new(fault.keys::<Keys>().set.unwrap_or_default()) }));
 
-/// The placeholder that stands for the value in another object.
+/// The placeholder for the value that another object has in the same field.
 const OTHER: &str = "${other}";
 /// The JSON pointer to an object's UID.
 const UID: &str = "/metadata/uid";
-/// The field that is edited if a random draw names the fault without arguments: the field gets another object's
+/// The field that the fault edits if it has no arguments, as in a random draw: the field gets another object's
 /// revision.
 const REVISION: &str = "/metadata/resourceVersion";
 /// Maximum number of fields that one fault edits.
@@ -66,7 +66,7 @@ struct Editing {
     active: ActiveFault,
     change: Option<Change>,
     set: Arc<BTreeMap<String, Value>>,
-    /// The newest event, and the newest event of a different object.
+    /// The object in the newest event; `before` is the object in the newest event about another object.
     last: Option<Seen>,
     before: Option<Seen>,
 }

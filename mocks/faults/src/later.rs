@@ -16,7 +16,7 @@ pub(super) fn begins_later(fault: &Fault) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a fault that lasts until the load ends: the subject would not come back and could not be judged.
+/// Refuses a fault that lasts until the load ends: the subject would not start again and could not be judged.
 pub(super) fn lasts(fault: &Fault) -> Result<(), Error> {
     begins_later(fault)?;
     if fault.lasting() == Lasting::ToTheEnd {

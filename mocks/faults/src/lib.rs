@@ -190,8 +190,8 @@ pub struct Faults {
     core: Arc<Core>,
     /// The hook that draws random faults for single requests.
     draw: OnceLock<Box<dyn Draw>>,
-    /// Locked from the draw for a request until the faults have handled it, so that a drawn fault affects only that
-    /// request.
+    /// Locked from the draw for a request until the faults have handled that request, so that a drawn fault affects
+    /// only that request.
     drawing: Mutex<()>,
 }
 
@@ -378,7 +378,7 @@ impl Faults {
         }
     }
 
-    /// Handles the refusal of a token that this user had before.
+    /// Handles the refusal of a replaced token of this user.
     pub fn old_token_refused(&self, user: &str) {
         self.core.old_token_refused(user);
     }

@@ -66,7 +66,7 @@ keys! {
 }
 
 impl NodePressureKeys {
-    /// The CPU limit of each container in CPUs, if that is lower than the container's own limit.
+    /// The limit of each container in CPUs; `None` if the fault limits only memory.
     pub fn processor(&self) -> Option<f64> {
         self.cpu.or_else(|| self.memory.is_none().then_some(CPU))
     }

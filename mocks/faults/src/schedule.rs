@@ -15,7 +15,7 @@ pub enum Step {
     End(usize),
 }
 
-/// The begins and ends of faults that remain. Times count from the start of the warm-up.
+/// The begins and ends of faults whose time has not come yet. Times count from the start of the warm-up.
 #[derive(Debug)]
 pub struct Schedule {
     entries: Vec<Entry>,

@@ -61,8 +61,8 @@ pub(crate) fn concerns(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Service
 }
 
-/// Copies the cluster IP, and the node ports of remaining ports, into an update of a service, because an update may
-/// omit these fields.
+/// Copies the cluster IP, and the node port of each port that stays, from `old` into an update of the service. An
+/// update may omit these fields.
 pub(crate) fn carry_over(value: &mut Value, old: &Value) {
     let (kind, before) = (kind(value).to_owned(), kind(old).to_owned());
     let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -198,8 +198,8 @@ fn fill(service: &mut Value, taken: &Taken, next: &mut Next) -> Vec<Cause> {
     causes
 }
 
-/// Fills in the other family of a headless service without a selector. For all other services, refuses families and
-/// policies that this cluster lacks, because its addresses are IPv4 only.
+/// Adds the other family of addresses, IPv4 or IPv6, to a headless service without a selector that allows two families.
+/// For all other services, refuses families and policies that this cluster lacks, because its addresses are IPv4 only.
 fn families(spec: &mut Value, causes: &mut Vec<Cause>) {
     let policy = spec["ipFamilyPolicy"].as_str().unwrap_or_default().to_owned();
     let Some(families) = spec["ipFamilies"].as_array().cloned() else { return };

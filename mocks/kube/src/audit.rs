@@ -52,7 +52,8 @@ pub struct Traffic {
     pub gone_http: u64,
     /// Number of `ERROR` events with the code 410.
     pub gone_stream: u64,
-    /// Number of answers 410 for a revision for which the client had already got a 410: the client ignored that answer.
+    /// Number of answers 410 for a revision for which the client had got a 410 before: the client ignored the earlier
+    /// answer.
     pub gone_repeated: u64,
     /// Number of connections whose first request came from this user.
     pub connections: u64,
@@ -62,8 +63,8 @@ pub struct Traffic {
     pub list_bytes: u64,
 }
 
-/// A gap in a user's stream that a relist closed: the list replaced the versions in `(after, through]`, so no watch had
-/// to send them.
+/// A gap in the versions that watches sent to a user. A later list replaced the versions in `(after, through]`, so no
+/// watch had to send them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     pub resource: Arc<str>,

@@ -225,8 +225,8 @@ impl Cluster {
     }
 
     /// How the server treats a watch from `revision` if the store had this revision before a restore; `None` if the
-    /// store never had this revision. The number is the newest revision that the client and the restored store have in
-    /// common.
+    /// store never had this revision. The returned number is the newest revision that the client and the restored store
+    /// have in common.
     pub fn known_before(&self, revision: u64) -> Option<(Newer, u64)> {
         let rewinds = self.rewinds.lock();
         let common = rewinds.made.iter().map(|rewound| rewound.to).min()?;

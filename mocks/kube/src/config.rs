@@ -74,8 +74,8 @@ pub struct Workloads {
 }
 
 impl Default for Workloads {
-    /// The default time is long enough to expose a controller that does not wait for workloads, and short enough for
-    /// runs of a minute.
+    /// The default `ready_after` is long enough to expose a controller that does not wait for workloads, and short
+    /// enough for runs of a minute.
     fn default() -> Self {
         Self { ready_after: Duration::from_millis(200), ends_after: None, nodes: 1 }
     }

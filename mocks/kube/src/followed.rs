@@ -1,4 +1,4 @@
-//! The resources that the janitor follows: it may react to a commit of such an object with another commit.
+//! The resources whose commits the janitor follows, because it may have to commit other objects in reply.
 
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Meaning;

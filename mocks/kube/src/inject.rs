@@ -57,7 +57,7 @@ pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result
     Ok(Ok(answer))
 }
 
-/// Waits until the old state reaches the revision that a list or a read needs, at most as long as a real server does.
+/// Waits until the old state that a fault shows reaches the revision that a list or a read needs, at most [`CATCH_UP`].
 async fn catch_up(call: &Call) {
     let reads = call.method == Method::GET && !call.query.watch;
     let wanted = call.query.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());

@@ -31,8 +31,8 @@ const SWEEP: usize = 1024;
 const AGAIN: Duration = Duration::from_millis(500);
 /// Shortest time between two updates of the status of quotas and disruption budgets.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
-/// Longest time between two such updates if nothing changes; updates are needed because evicted pods stop to count
-/// after two minutes.
+/// Longest time between two updates of the status of quotas and disruption budgets if nothing changes, because evicted
+/// pods stop to count after two minutes.
 const COUNT_IDLE_EVERY: Duration = Duration::from_secs(10);
 /// How dependents are deleted if their owner waits for their deletion.
 const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };

@@ -89,7 +89,7 @@ pub(crate) struct WatchBody {
     /// How a fault will end the stream, once the written bytes have left this process.
     parting: Option<Ending>,
     settles: Option<Pin<Box<Sleep>>>,
-    /// Whether the clean end of the stream is the next data to send.
+    /// Whether the stream has nothing more to send and ends cleanly at the next poll.
     last: bool,
     /// Bytes of the stream that were made before the headers of the answer were sent.
     ready: Option<Result<Bytes, Broken>>,

@@ -1,8 +1,8 @@
 //! Converts objects between the versions and APIs in which they are served.
 //!
-//! Owns the decision when an object is converted; its `Kind` contains the conversion functions. Custom resources
-//! without a conversion webhook get only another `apiVersion` here. All other custom resources are converted by
-//! webhooks before this code gets the objects.
+//! Owns the decision when an object is converted; the `Kind` of the object contains the conversion functions. Custom
+//! resources without a conversion webhook get only another `apiVersion` here. All other custom resources are converted
+//! by webhooks before this code gets the objects.
 
 use serde_json::Value;
 

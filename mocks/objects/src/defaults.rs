@@ -1,7 +1,7 @@
 //! Defaults that the real server and its built-in admission plugins fill in, as far as clients and people rely on them.
 //!
-//! Owns the times at which defaults are filled in; the object's `Kind` contains the defaults. This module must not
-//! validate.
+//! Owns the decision which defaults are filled in at a creation or an update; the object's `Kind` contains the
+//! defaults. This module must not validate.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -80,7 +80,7 @@ enum Validity {
     Now,
     /// The certificate is valid for this duration from now.
     For(Duration),
-    /// The certificate is valid for a duration from an instant since the epoch.
+    /// The certificate is valid from the first duration after the epoch on, for the second duration.
     At(Duration, Duration),
     Past,
 }

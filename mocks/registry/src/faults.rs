@@ -54,7 +54,7 @@ pub(super) enum Before {
     Hang,
     /// Waits for this time, then lets the registry answer.
     Wait(Duration),
-    /// Lets the registry answer; the answer shows an earlier change by the fault, which counts a hit.
+    /// Lets the registry answer. The answer shows an earlier change by the fault, and therefore counts as a hit.
     Pass,
 }
 

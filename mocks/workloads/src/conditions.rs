@@ -13,7 +13,7 @@ pub(crate) fn is_true(status: &Value, kind: &str) -> bool {
     find(status, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
-/// A new condition with the time fields `times`, which its kind has.
+/// A new condition with the time fields `times`, which differ between kinds of objects.
 pub(crate) fn new(kind: &str, status: &str, (reason, message): (&str, &str), times: &[&str], now: Timestamp) -> Value {
     let mut condition = json!({"type": kind, "status": status, "reason": reason, "message": message});
     for time in times {

@@ -1,4 +1,5 @@
-//! The state, the active faults and the writes while the machine processes one object.
+//! The objects and active faults that a simulated controller can read, and the writes that it makes, while the machine
+//! processes one object.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

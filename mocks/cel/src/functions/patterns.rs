@@ -10,7 +10,7 @@ use super::super::pattern::{Pattern, compile};
 use super::super::run::{Found, Run};
 use super::super::value::Val;
 
-/// The fixed cost of compiling a pattern, and the additional cost of each byte of the pattern.
+/// The cost of compiling a pattern: this fixed cost, and [`PATTERN_BYTE_STEPS`] for each byte of the pattern.
 const PATTERN_STEPS: usize = 200;
 const PATTERN_BYTE_STEPS: usize = 20;
 

@@ -14,7 +14,8 @@ pub(crate) struct Macro {
     pub variable: String,
     /// The variable for the item of a list or the value of an entry, in macros with two variables.
     pub second: Option<String>,
-    /// The condition that selects items: the second of three arguments of `map`, or the filter of a transformation.
+    /// The condition that selects items: the second of three arguments of `map`, or the filter of a macro such as
+    /// `transformMap`.
     pub filter: Option<Node>,
     pub body: Node,
 }
@@ -24,14 +25,14 @@ pub(crate) enum MacroKind {
     All,
     Exists,
     ExistsOne,
-    /// Makes a list of the results.
+    /// Makes a list of the values that the body has for the items.
     Map,
     Filter,
     OptMap,
     OptFlatMap,
-    /// Makes a map with the same keys and new values.
+    /// Makes a map with the same keys, whose values are those of the body.
     TransformMap,
-    /// Makes one map of all entries in the resulting maps.
+    /// Joins the maps that the body returns for the entries into one map.
     TransformEntry,
 }
 

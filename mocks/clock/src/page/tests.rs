@@ -1,4 +1,4 @@
-//! Tests of this machine's vDSO, and of the added code for x86-64 and arm64.
+//! Tests of the changes to this machine's vDSO, and of the code for x86-64 and arm64 that is added to a vDSO.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;

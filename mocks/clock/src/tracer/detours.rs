@@ -1,5 +1,6 @@
 //! The preparation of waits that do not stop for the tracer. Each program gets memory for the added code and for its
-//! threads' slots. After a wait stopped at a system-call instruction (a site), the code around the site is rewritten.
+//! threads' slots. When a wait has stopped at a system-call instruction (a site), the tracer rewrites the code around
+//! the site.
 //!
 //! Owns the operations on stopped threads. [`crate::detour`] decides the bytes that are written.
 

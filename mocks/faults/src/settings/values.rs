@@ -16,7 +16,7 @@ use units::Span;
 pub struct When {
     /// The `id` of the other fault; its first hit counts.
     pub hit: String,
-    /// The time after that hit. Default: at once.
+    /// The delay from that hit to the beginning of this fault. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plus: Option<Span>,
 }
@@ -252,7 +252,7 @@ pub enum Newer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watches {
-    /// The watches stay open and get no event until the counter has passed the revisions that they know.
+    /// The watches stay open and get no event until the revision counter has passed the revisions that they know.
     Kept,
     /// All watches of every user are reset.
     Cut,

@@ -28,7 +28,7 @@ pub(crate) enum Shape {
     Any,
 }
 
-/// Reads a value as Go type `shape` into `into`, which may already contain a value that is merged.
+/// Reads a value of the Go type `shape` and merges it into the value that `into` already has.
 pub(crate) fn read<'de, D: Deserializer<'de>>(shape: &Shape, into: &mut Value, from: D) -> Result<(), D::Error> {
     Reading { shape, into }.deserialize(from)
 }

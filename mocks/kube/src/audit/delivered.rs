@@ -1,7 +1,8 @@
 //! The delivery progress of one watch, measured by bytes that left the process.
 //!
-//! Distinguishes bytes that the HTTP library has from bytes that were flushed to the socket. The connection counts its
-//! completed flushes. If the library got bytes before a flush that has completed, the bytes have left the process.
+//! Owns the distinction between bytes that the HTTP library has and bytes that were flushed to the socket. The
+//! connection counts its completed flushes. If the library got bytes before a flush that has completed, the bytes have
+//! left the process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ const CACHE: &str = "allowWatchBookmarks=true";
 /// Query parameters with which a watch shows only some objects of a kind, so that missing versions prove nothing.
 const SELECTORS: [&str; 2] = ["labelSelector=", "fieldSelector="];
 
-/// One change of the state that the server has shown to a cache.
+/// One change of a client's cache, as far as the server can see the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// The time of the change, in microseconds since the epoch.

@@ -123,7 +123,8 @@ fn replaced(call: &Call) -> Option<CancellationToken> {
     Some(replaced)
 }
 
-/// How the server treats a client that knows revision `wanted` from before a restore; `None` if the client does not.
+/// How the server treats a client that knows revision `wanted` from before a restore; `None` if the store has this
+/// revision now or never had it.
 fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     if wanted <= call.cluster().revision() {
         return None;

@@ -1,5 +1,5 @@
-//! Tests of features of kube-rs that other clients lack or use differently. The folder `kube_rs` has tests of its
-//! watches and its controller. The tests in `tests/kube` and the tests of kubectl cover reads, writes and refusals.
+//! Tests of features of kube-rs that other clients lack or use differently. The folder `kube_rs` has tests of kube-rs'
+//! watches and controllers. The tests in `tests/kube` and the tests of kubectl cover reads, writes and refusals.
 
 mod controller;
 mod watching;

@@ -22,8 +22,8 @@ pub struct Kind {
     pub(crate) about: &'static str,
     /// `(subresource, part)`: the fields that a `PUT` of a subresource writes.
     pub parts: &'static [(&'static str, Part)],
-    /// `(field, pointers)`: fields for selectors whose name is not the path of their value. The first pointer with a
-    /// value counts.
+    /// `(field, pointers)`: the fields that a field selector can name by another text than the path of the field's
+    /// value. The first pointer with a value counts.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// `(field, value)`: the value that a selector finds if no client set the field. Without an entry, the value is
     /// empty.

@@ -9,8 +9,8 @@ use super::super::causes::Refuse;
 use super::super::pod_spec::{claim, disks, host_path, node_selector};
 use super::super::{Causes, texts};
 
-/// `(source, name)`: the sources of volumes in the order of the checks. A real server uses the name when it refuses a
-/// second source. Only the first source and `flexVolume` are checked.
+/// `(source, name)`: the sources of volumes in the order of the checks. A real server's error about a second source has
+/// the name instead of the source. Only the first source and `flexVolume` are checked.
 const SOURCES: [(&str, &str); 22] = [
     ("hostPath", "hostPath"),
     ("gcePersistentDisk", "gcePersistentDisk"),
