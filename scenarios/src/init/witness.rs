@@ -19,7 +19,7 @@ const HEAL: Span = Span::from_secs(20);
 pub(super) struct Proposal {
     /// The keys of the witness on one line of YAML.
     pub(super) keys: String,
-    /// Whether the observation showed this witness.
+    /// Whether the observed program really writes the fields that this witness reads.
     pub(super) is_seen: bool,
     /// Comments with the reason for the choice, and the values to check.
     pub(super) comments: Vec<String>,

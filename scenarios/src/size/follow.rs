@@ -1,7 +1,7 @@
-//! What a program lists and watches, from its requests at the mock.
+//! The kinds that a program lists and watches, from its requests at the mock.
 //!
-//! Owns the forms of requests and the counts of complete lists. A list is complete when its watch opens or its initial
-//! events end; the mock reports both as closed gaps.
+//! Owns the form of the requests for each kind (number of lists, selectors), and the counts of complete lists. A list
+//! is complete when its watch opens or its initial events end; the mock reports both as closed gaps.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const KINDS_MAX: usize = 256;
 const ASIDE: [&str; 4] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"];
 
-/// The requests of one start.
+/// The requests that the program has sent since one start.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     kinds: BTreeMap<String, Seen>,
@@ -64,7 +64,7 @@ impl Once {
 }
 
 impl Followed {
-    /// Notes requests.
+    /// Records requests of the program.
     pub(super) fn take(&mut self, facts: &[RequestFact]) {
         for fact in facts {
             let asked = fact.asked();
@@ -95,7 +95,7 @@ impl Followed {
         }
     }
 
-    /// Notes lists that became complete.
+    /// Records the lists that have become complete.
     pub(super) fn complete(&mut self, gaps: &[Gap]) {
         for gap in gaps {
             // The next call of `take` may bring the list request itself.

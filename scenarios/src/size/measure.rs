@@ -1,4 +1,5 @@
-//! One row: fills a mock, starts the program, and measures it until it rests, and while it lists everything again.
+//! One row: fills a mock, starts the program, and measures it until it rests (uses little processor time), and during
+//! relists.
 //!
 //! Owns the phases of a row and their time limits. A program that dies, is killed or never becomes ready gives a row
 //! that says so.
@@ -22,9 +23,10 @@ use crate::run::{Options, Sized};
 
 /// Interval of samples.
 const TICK: Duration = Duration::from_millis(50);
-/// A program without new lists and watches for this time has asked for everything.
+/// A program that opens no further list or watch for this time has requested all kinds.
 const QUIET: Duration = Duration::from_millis(1500);
-/// A streaming list whose bytes do not grow for this time has ended. Its end is not visible in the audit.
+/// A streaming list whose bytes do not grow for this time has ended. The mock's traffic does not show the end of a
+/// streaming list.
 const STREAM_QUIET: Duration = Duration::from_millis(500);
 /// Length of the window in which a program at rest uses little processor time.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -42,12 +44,12 @@ pub(super) struct Ground<'a> {
     pub(super) seed: u64,
     /// Longest time until the program is ready.
     pub(super) patience: Duration,
-    /// Longest time that the program gets to come to rest.
+    /// Longest time that a ready program gets until it uses little processor time.
     pub(super) settle: Duration,
     pub(super) stop: &'a CancellationToken,
 }
 
-/// A row, and what the program asked for.
+/// A row, and the program's requests.
 pub(super) struct Measured {
     pub(super) row: Row,
     pub(super) followed: Followed,
@@ -67,7 +69,7 @@ struct Start<'a> {
     stop: &'a CancellationToken,
 }
 
-/// Why a phase of a row ended early.
+/// The reason why a phase of a row ended early.
 enum Early {
     Fate(Fate),
     Interrupted,
@@ -155,7 +157,7 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Waits until everything was listed and the program is ready.
+    /// Waits until the program has listed all kinds and is ready.
     async fn until_ready(&mut self, patience: Duration, lists: Option<&BTreeMap<String, u64>>) -> Result<(), Early> {
         let (mut asks, mut last) = (0, Instant::now());
         let mut usage = None;
@@ -275,7 +277,7 @@ impl Start<'_> {
         Ok(used)
     }
 
-    /// Counts the requests until the program rested.
+    /// Counts the requests that the program sends until it rests for the first time.
     fn count(&mut self) {
         if !self.figures.relists.is_empty() || (self.figures.steady_bytes.is_some() && self.figures.requests > 0) {
             return;

@@ -18,7 +18,7 @@ const APPS: [&str; 8] = ["api", "worker", "frontend", "cache", "gateway", "sched
 const HELM_EVERY: u64 = 4;
 /// Annotation of `kubectl apply` with the object as it was applied.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The annotation of kubectl gets one part in this many of the padding, if the object has a `data` field for the rest.
+/// The annotation of kubectl gets the padding divided by this number, if the object has a `data` field for the rest.
 const APPLIED_SHARE: usize = 4;
 /// Maximum size of all annotations together (`TotalAnnotationSizeLimitB` of apimachinery).
 const ANNOTATIONS_MAX: usize = 200 << 10;
@@ -143,7 +143,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Fills the object up to its size: with data where the kind has data, otherwise with annotations.
+    /// Pads the object to its size: with the annotation of kubectl, and with data if its kind has a `data` field.
     fn pad(&self, object: &mut Value, number: u64, random: &mut Random) {
         let wanted = usize::try_from(self.bytes).unwrap_or(usize::MAX);
         let missing = wanted.saturating_sub(object.to_string().len());

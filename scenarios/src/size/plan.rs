@@ -13,13 +13,14 @@ pub(crate) const SIZES: [Bytes; 2] = [Bytes(1 << 10), Bytes(10 << 10)];
 pub(crate) const RELISTS: u32 = 1;
 /// Maximum number of objects in a row.
 const OBJECTS_MAX: u64 = 1_000_000;
-/// Permitted sizes of an object. A smaller one has no room for labels and owners; kube-apiserver takes at most 1.5 MiB.
+/// Permitted sizes of an object. A smaller object has no room for labels and owners; kube-apiserver takes at most 1.5
+/// MiB.
 const SIZE_RANGE: std::ops::RangeInclusive<u64> = 512..=1 << 20;
 /// Maximum number of values of `--objects`, and of `--sizes`.
 const STEPS_MAX: usize = 10;
-/// Maximum number of kinds that grow alone.
+/// Maximum number of kinds with rows of their own, in which all objects are of one kind.
 pub(crate) const KINDS_MAX: usize = 24;
-/// A kind grows alone up to at most this number of objects.
+/// Maximum number of objects in the rows of one kind.
 const ALONE_MAX: u64 = 10_000;
 /// Memory of the mock for an object, beside its JSON.
 const MOCK_BYTES: u64 = 2 << 10;
@@ -44,7 +45,7 @@ pub(crate) struct Step {
 pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     pub(crate) relists: u32,
-    /// Whether every kind also grows alone.
+    /// Whether each kind also has rows of its own.
     pub(crate) with_kinds: bool,
 }
 
@@ -54,7 +55,7 @@ impl Step {
         self.objects.saturating_mul(self.bytes)
     }
 
-    /// The least memory for mock and program together: one copy of the objects in each.
+    /// The least memory for mock and program together, if each of them holds one copy of the objects.
     pub(crate) fn needs(self) -> u64 {
         self.total().saturating_mul(2).saturating_add(self.objects.saturating_mul(MOCK_BYTES))
     }
@@ -106,8 +107,8 @@ impl Plan {
         ))
     }
 
-    /// The steps of each kind alone: the largest number of objects (at most `ALONE_MAX`), and a third of it, of the
-    /// largest size.
+    /// The steps for the rows of one kind: the largest number of objects (at most `ALONE_MAX`), and a third of this
+    /// number, of the largest size.
     pub(crate) fn alone(&self) -> Vec<Step> {
         let most = self.steps.iter().map(|step| step.objects).max().unwrap_or(1).min(ALONE_MAX);
         let bytes = self.steps.iter().map(|step| step.bytes).max().unwrap_or(SIZES[0].0);

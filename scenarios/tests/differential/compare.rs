@@ -162,8 +162,8 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The unintended differences until the first request that shows one, not counting watches. Later differences may be
-/// consequences of it.
+/// The unintended differences up to and including the first request (not a watch) that shows one. Later differences may
+/// be consequences of this request.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;

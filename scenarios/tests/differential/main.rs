@@ -6,8 +6,8 @@
 //!
 //! | Variable | |
 //! |---|---|
-//! | `LONGHAUL_DIFFERENTIAL_SEQUENCES` | how many sequences are compared live, default 60 |
-//! | `LONGHAUL_DIFFERENTIAL_SEED` | their seed, default 1 |
+//! | `LONGHAUL_DIFFERENTIAL_SEQUENCES` | number of sequences that both servers get, default 60 |
+//! | `LONGHAUL_DIFFERENTIAL_SEED` | the seed of these sequences, default 1 |
 //! | `LONGHAUL_DIFFERENTIAL_RECORD` | how many sequences to record into the fixture, instead of comparing |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]

@@ -6,7 +6,7 @@
 //! | Variable | Meaning |
 //! |---|---|
 //! | `LONGHAUL_DIFFERENTIAL_PODS` | number of compared objects, default 600 |
-//! | `LONGHAUL_DIFFERENTIAL_PODS_SEED` | the seed of the first, default 1 |
+//! | `LONGHAUL_DIFFERENTIAL_PODS_SEED` | the seed of the first object, default 1 |
 //! | `LONGHAUL_DIFFERENTIAL_PODS_RECORD` | a file for the real server's answers, as lines of JSON |
 
 pub mod dice;

@@ -33,8 +33,8 @@ const PLAYED_TO: &str = "played to a registry's clients";
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
 /// Beginning of the comment in a document that states the hits of each fault; see `hits`.
 const HITS: &str = "hits: ";
-/// Keys of a fault that select requests. Every other key of a fault is a parameter, and the examples must use it for
-/// each fault that has it.
+/// Keys of a fault that select requests. Every other key of a fault is a parameter, and the examples must use each
+/// parameter with every fault that has this parameter.
 const CHOOSING: [&str; 15] = [
     "id",
     "at",

@@ -241,8 +241,8 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
     });
 }
 
-/// If validators restart or answer late, the service loses no review. A service that uses only one validator, or
-/// ignores a validator's time limit, breaks a budget.
+/// If validators (the processes that verify signatures) restart or answer late, the service loses no review. A service
+/// that uses only one validator, or ignores a validator's time limit, breaks a budget.
 #[test]
 #[ignore = "slow"]
 fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {

@@ -30,7 +30,7 @@ fn findings(result: &Value) -> Vec<String> {
 }
 
 /// A correct cache has no finding. The result has its rows, its kind and a forecast; the page and the Markdown exist. A
-/// cache that keeps each object twice needs clearly more, and `compare` finds that.
+/// cache that keeps each object twice needs clearly more memory, and `compare` reports this difference.
 #[test]
 #[ignore = "slow: starts a cache nine times"]
 fn who_keeps_each_object_twice_needs_more() {
@@ -72,7 +72,8 @@ fn who_keeps_each_object_twice_needs_more() {
     assert!(rest["isClear"] == true && rest["ratio"].as_f64().unwrap() > 1.25, "{both:#}");
 }
 
-/// A start that compares all objects with each other is worse than linear.
+/// If a program compares all objects with each other at its start, the result says that the time of the start grows
+/// worse than linearly.
 #[test]
 #[ignore = "slow: starts a cache four times"]
 fn a_quadratic_start_is_worse_than_linear() {
@@ -89,7 +90,7 @@ fn a_quadratic_start_is_worse_than_linear() {
     assert!(findings(&result(&folder.path().join("b"))).is_empty());
 }
 
-/// A cache that keeps its old objects at each relist is found, and one that forgets them is not.
+/// A cache that keeps its old objects at each relist is reported as a leak, and a cache that drops them is not.
 #[test]
 #[ignore = "slow: plays four relists twice"]
 fn a_leak_at_each_relist_is_found() {
@@ -107,7 +108,8 @@ fn a_leak_at_each_relist_is_found() {
     assert!(findings(&told).is_empty(), "{}\n{told:#}", story(&output));
 }
 
-/// Each kind has rows of its own. The kind without a selector costs most. The result has the other selector.
+/// Each kind has rows of its own. The kind without a selector costs most. The result names the label selector of the
+/// other kind.
 #[test]
 #[ignore = "slow: starts a cache six times"]
 fn every_kind_has_its_cost() {
@@ -130,7 +132,8 @@ fn every_kind_has_its_cost() {
     assert!(sentence.starts_with("secrets: ") && sentence.contains("requests none of them by name"), "{sentence}");
 }
 
-/// A program above its limit is killed, and the row says so; the smaller row stands. Needs a cgroup.
+/// A program above its memory limit is killed, and its row says so; the row with fewer objects keeps its result. Needs
+/// a cgroup.
 #[test]
 #[ignore = "slow: starts a cache three times"]
 fn a_limit_kills_and_the_other_rows_stand() {
@@ -152,7 +155,8 @@ fn a_limit_kills_and_the_other_rows_stand() {
     assert_eq!(findings(&told), ["limit-met"]);
 }
 
-/// For a bad program, a bad number or too little memory, the command prints the reason and no result.
+/// If the program exits or never becomes ready, a number is wrong, or the machine has too little memory, the command
+/// prints the reason and no result.
 #[test]
 #[ignore = "slow: waits for a program that never asks"]
 fn bad_input_is_said() {
@@ -174,7 +178,7 @@ fn bad_input_is_said() {
     assert!(text.contains("exit code 3"), "{text}");
 }
 
-/// After Ctrl-C the rows that had ended are in the result.
+/// After Ctrl-C, the result has the rows that were complete before.
 #[test]
 #[ignore = "slow: starts a cache until it is interrupted"]
 fn an_interruption_keeps_what_was_measured() {

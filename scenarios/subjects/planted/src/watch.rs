@@ -17,8 +17,8 @@ const SERVER_TIMEOUT_S: u64 = 20;
 pub enum Start {
     /// The watch delivers events after this revision.
     After(Revision),
-    /// The watch is requested without a revision (a mistake). To a watch without a revision the server sends events for
-    /// its present objects, and none for objects deleted before.
+    /// The watch is requested without a revision (a mistake). On a watch without a revision, the server sends events of
+    /// the objects that exist at that time, and none of earlier deletions.
     Anywhere,
     /// Events for the present objects, and a bookmark after the last of them.
     Initial,

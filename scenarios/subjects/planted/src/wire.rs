@@ -271,7 +271,7 @@ fn broke(error: impl std::fmt::Display) -> Trouble {
 }
 
 /// The error for a request that HTTP/2 broke off. If only the request's stream was reset, the connection can still be
-/// used; after a refused stream it cannot.
+/// used; after a refused stream, the connection cannot be used again.
 #[expect(clippy::needless_pass_by_value, reason = "fits `map_err`")]
 fn broke_two(error: h2::Error) -> Trouble {
     if error.is_reset() && error.reason() != Some(h2::Reason::REFUSED_STREAM) {

@@ -18,7 +18,7 @@ pub enum Bug {
     Ignore410,
     /// `wall-clock-lease`: a Lease counts as free if the time in it is old by the local wall clock.
     WallClockLease,
-    /// `late-renewal`: the holder renews its Lease only just before it ends.
+    /// `late-renewal`: the holder renews its Lease only just before the Lease ends.
     LateRenewal,
     /// `leak-per-object`: memory grows with every object ever seen.
     LeakPerObject(BTreeMap<String, Vec<u8>>),
@@ -53,7 +53,7 @@ impl Bug {
         matches!(self, Self::Ignore410)
     }
 
-    /// Interval of writes to a Lease, if a bug makes it too long.
+    /// Interval of the holder's writes to a Lease, if a bug makes this interval too long.
     pub fn lease_renewal() -> Option<Duration> {
         matches!(Self::from_environment(), Self::LateRenewal).then_some(LATE)
     }

@@ -27,7 +27,7 @@ impl Bug {
         false
     }
 
-    /// Interval of writes to a Lease, if a bug makes it too long.
+    /// Interval of the holder's writes to a Lease, if a bug makes this interval too long.
     pub const fn lease_renewal() -> Option<std::time::Duration> {
         None
     }

@@ -78,7 +78,7 @@ impl Watcher {
         peak_rss_kib(self.child.id().unwrap()).unwrap()
     }
 
-    /// A counter of the service's metrics, summed over all series except those of its own routine work.
+    /// A counter of the service's metrics, summed over all series without the word `periodic`.
     pub async fn metric(&self, name: &str) -> u64 {
         let answer = ask(self.health, "GET", "/metrics", None).await.unwrap();
         let text = String::from_utf8_lossy(answer.body()).into_owned();
