@@ -48,7 +48,7 @@ pub struct Up {
     pub name: String,
     /// Additional arguments for kube-apiserver.
     pub apiserver_arguments: Vec<String>,
-    /// The time limit until the control plane is ready; `None` means the time limit of a run.
+    /// The time limit until the control plane is ready; `None` means the default time limit.
     pub start_deadline: Option<Duration>,
 }
 

@@ -43,7 +43,7 @@ pub use needs::{Missing, Need};
 pub use pods::Pods;
 pub use pressure::{Limits, Pressed, press};
 
-/// The key of a taint that keeps other Pods from the node (`NoSchedule`).
+/// The key of a `NoSchedule` taint: only Pods that tolerate the taint get onto the node.
 pub const TAINT: &str = "longhaul.dev/subjects-only";
 
 /// The node's name in Kubernetes.

@@ -25,7 +25,7 @@ fn assets() -> Option<PathBuf> {
     assets.map(PathBuf::from)
 }
 
-/// Runs kubectl from the folder of programs as one user.
+/// Runs the kubectl of `KUBEBUILDER_ASSETS` with one user's kubeconfig.
 struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,

@@ -2,9 +2,10 @@
 //! iterator, never a list.
 //!
 //! Rate and length fix the number of arrivals, so that planned and sent requests can be compared exactly. A Poisson
-//! process with a fixed count consists of that many independent uniform times, sorted. The next of `k` remaining times
-//! in a remaining duration `r` is `r * (1 - u^(1/k))` ahead, so times can be drawn one by one. If the rate changes, the
-//! number of expected arrivals replaces time, and [`Profile`] converts that number back to a time.
+//! process with a fixed count consists of that many independent uniform times, sorted. If `k` times remain in a
+//! duration `r`, the next time is `r * (1 - u^(1/k))` ahead for a random `u` between 0 and 1. Times can therefore be
+//! drawn one by one. If the rate changes, the number of expected arrivals replaces time, and [`Profile`] converts that
+//! number back to a time.
 
 mod profile;
 mod recording;

@@ -9,7 +9,7 @@
 //! - *Lateness.* Every measurement counts from the planned time ([`Moments`]), so a slow server, or a late harness,
 //!   cannot hide the waiting of later operations.
 //! - *The end.* After [`Engine::stop`] no further operation becomes due. Operations whose time had come are begun,
-//!   operations in flight may end until a deadline, and the workload counts all other operations.
+//!   operations in flight may end until a deadline, and [`Workload::abandon`] handles the remaining ones.
 //!
 //! The open loop knows nothing about the operations.
 
@@ -283,7 +283,7 @@ pub(crate) trait Workload: Send + 'static {
     /// Called at the end of the plan: waiting operations need not be begun.
     fn close(&mut self) {}
 
-    /// Counts the operations that are still in flight at the deadline of a stop.
+    /// Called if operations are still in flight at the deadline of a stop: ends and counts them, or lets them continue.
     fn abandon(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }

@@ -203,7 +203,7 @@ fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
 }
 
 /// If a crate depends on itself, cargo reads `--features=service/full` as a feature of that dependency, and builds the
-/// program without it.
+/// program without the feature.
 #[test]
 fn no_crate_depends_on_itself() {
     for package in packages() {

@@ -2,8 +2,8 @@
 //! for a crate of this workspace.
 //!
 //! The tests read optimization levels and do not measure the effect of these levels. To measure the effect, a test
-//! would count instructions, which needs a release build. A mock crate at optimization level 1 costs less than the
-//! tolerance that such a count would need for other compilers (decision 023). Reading the manifest is fast and finds
+//! would count instructions, which needs a release build. If a mock crate had optimization level 1, such a count would
+//! not fail, because its tolerance for other compilers is larger (decision 023). Reading the manifest is fast and finds
 //! every exception.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use super::Error;
 use crate::step::{Step, Tool};
 
-/// The name of the iptables chain with these rules.
+/// The name of the iptables chain with this module's rules.
 const CHAIN: &str = "LONGHAUL-POLICY";
 
 /// The firewall rules of one node.

@@ -1,7 +1,8 @@
 //! The folder of a control plane: keys, certificates, tokens, audit policy, data, logs.
 //!
-//! This module writes these files before the programs start, and removes them. Other users of the machine cannot read
-//! these files, because the files contain an administrator's token.
+//! This module writes keys, certificates, tokens and policy before the programs start. When the control plane ends,
+//! this module removes keys and data. Other users of the machine cannot read the folder, because its files contain an
+//! administrator's token.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The answer to each review, which an observer compares with alerts.
+//! The answers to reviews, for an observer that compares them with the webhook's alerts.
 
 use std::fmt::Debug;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the times of each attack, its connections and its counts of effects. The module `session` owns the frames of
 //! one connection. No answer to an attack is right or wrong. The load shows whether other clients get answers, and the
-//! observer measures the webhook's memory.
+//! harness measures the webhook's memory elsewhere.
 
 mod connection;
 mod session;
@@ -23,8 +23,8 @@ use crate::wire::{Endpoint, Tls};
 use connection::keep_attacking;
 use session::Script;
 
-/// The address from which attacks on loopback come. A webhook limits clients by address, so load and attacks must have
-/// different addresses. On Linux all addresses of 127.0.0.0/8 are loopback.
+/// The source address of attacks on a webhook that listens on loopback. A webhook limits clients by address, so load
+/// and attacks must have different addresses. On Linux all addresses of 127.0.0.0/8 are loopback.
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -53,11 +53,11 @@ pub struct Config {
     pub shape: Option<Shape>,
     /// A file with the time and the contents of each request, instead of `rate`, `arrivals` and `shape`: JSON lines as
     /// `longhaul load --record` writes them. The path is relative to the scenario file. A request without contents is
-    /// drawn from `mix`. For all others every valid answer is right, because the right answer is unknown. The file must
-    /// not be longer than the load.
+    /// drawn from `mix`. For all others every valid answer is right, because the right answer is unknown. The last
+    /// request of the file must not come after the end of the load.
     pub replay: Option<PathBuf>,
-    /// The target of requests: the webhook itself, or an API server that calls the webhook. Through the API server a
-    /// request is one of a user (create, label, set image, delete, …), objects are stored and deleted again, and a
+    /// The target of requests: the webhook itself, or an API server that calls the webhook. Through the API server each
+    /// request is a user's write (create, label, set image, delete, …), objects are stored and deleted again, and a
     /// request may take 30 s. The webhook's own timeout then comes from its registration, not from `timeout`.
     #[serde(default, skip_serializing_if = "Through::is_webhook")]
     pub through: Through,

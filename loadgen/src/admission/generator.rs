@@ -3,8 +3,8 @@
 //!
 //! A generator is one thread with one poll, no async tasks, and no lock that another thread holds for long. When the
 //! thread wakes, it sends the requests whose planned time has come, before it reads any answer. Between two answers it
-//! looks for further such requests. `calls.rs` handles calls. `pool.rs` handles connections: `exclusive.rs` for
-//! HTTP/1.1, with one call at a time on a connection, and `shared.rs` for HTTP/2.
+//! sends the requests whose time has come meanwhile. `calls.rs` handles calls. `pool.rs` handles connections:
+//! `exclusive.rs` for HTTP/1.1, with one call at a time on a connection, and `shared.rs` for HTTP/2.
 
 mod calls;
 mod exclusive;

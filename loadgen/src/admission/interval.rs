@@ -1,5 +1,5 @@
-//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one worker writes
-//! into an interval until it is taken.
+//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one thread
+//! writes into an interval until `take` returns it.
 
 use std::time::Duration;
 
@@ -68,10 +68,10 @@ counts! {
         /// such a denial, because it leaves the decision to the webhook's failurePolicy.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unavailable: u64,
-        /// Allowed requests with a locked image whose tag has another digest now.
+        /// Allowed requests with an image whose tag has another digest now than in the webhook's digest lock file.
         #[serde(default, skip_serializing_if = "is_none")]
         pub moved: u64,
-        /// Allowed requests among `moved` in which the image is pinned to another digest than the locked one.
+        /// Allowed requests among `moved` in which the image is pinned to another digest than the one in the lock file.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unlocked: u64,
         /// Valid answers that differ from the right answer.
@@ -103,8 +103,8 @@ pub struct Interval {
     pub slowest: Vec<Slow>,
     /// Bytes in the bodies of all complete answers, as they were received.
     pub answer_bytes: u64,
-    /// Whether each call waited for the end of another call ([`super::Load::saturate`]). If it did, no call is late or
-    /// overflows, and latencies lack the waiting of users.
+    /// Whether each call began when another call ended ([`super::Load::saturate`]). In such a load no call is late or
+    /// counts as overflow, and latencies do not contain the waiting of users.
     pub closed_loop: bool,
 }
 
@@ -277,8 +277,8 @@ impl Interval {
     }
 }
 
-/// Whether a count is 0 and therefore left out of messages. Load without a scenario has no registry that could be
-/// faulty, and the messages between its processes stay unchanged.
+/// Whether a count is 0 and therefore left out of messages. Without a scenario, a load has neither registry faults nor
+/// a lock file, so these counts never occur in messages between its processes.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(count: &u64) -> bool {
     *count == 0

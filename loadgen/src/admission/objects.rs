@@ -192,7 +192,7 @@ impl Identity {
         }
     }
 
-    /// An object that the controller of this object (of kind `kind`) makes, with a name made from the controller's.
+    /// The identity of an object that the controller of this object makes; `kind` is the kind of this object.
     pub(super) fn child(&self, rng: &mut ChaCha8Rng, kind: Kind, ordinal: u32) -> Self {
         // Other kinds pass on their own hash, which is empty if a user made them.
         let hash = match kind {

@@ -30,7 +30,8 @@ pub(super) struct Judgement {
     pub allowed: bool,
     /// Whether the request was refused, which is right only because a registry has a fault.
     pub unavailable: bool,
-    /// Whether the request was allowed with a locked image whose tag has moved.
+    /// Whether the request was allowed with a locked image (in the webhook's digest lock file) although its tag has
+    /// another digest now.
     pub moved: bool,
     /// How a locked image was pinned to another digest than the locked one; `None` if each locked image has its locked
     /// digest.

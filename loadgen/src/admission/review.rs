@@ -116,10 +116,10 @@ impl Review {
         Self { resource, sub_resource: Some(sub_resource), ..self }
     }
 
-    /// The object that was allowed before, whose unchanged fields are not checked again: the old object, or for a
-    /// `ReplicaSet` of a Deployment the copied template. A webhook that pins images leaves such copies alone, because
-    /// the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue 25). The
-    /// Pods of a copied `ReplicaSet` are checked in any case.
+    /// The object whose image fields are not checked again if they are unchanged: the old object, or a new `ReplicaSet`
+    /// itself, because its template is a copy from its Deployment. A webhook that pins images leaves such copies alone,
+    /// because the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue
+    /// 25). The Pods of a copied `ReplicaSet` are checked in any case.
     pub(super) fn known(&self) -> Option<&Value> {
         let is_copy = matches!(self.actor, Actor::ControllerOf(Kind::Deployment));
         self.object.as_ref().filter(|_| is_copy && self.operation == Operation::Create).or(self.old.as_ref())

@@ -22,7 +22,7 @@ use crate::wire::{Body, Endpoint, Http1, Progress, Tls};
 
 /// The timeout of each request, which is the longest timeout of a webhook.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Number of connections before the load, over which requests are sent one after another.
+/// Number of connections for the requests before the load, which are sent one after another.
 const CONNECTIONS: usize = 1;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

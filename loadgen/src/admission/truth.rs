@@ -116,7 +116,7 @@ impl Truth {
     }
 
     /// The right verdicts on an image in the answer to a call that began at `begun`, the newest first; `None` for an
-    /// image that never changed.
+    /// image whose verdict never changed.
     pub(super) fn turned(&self, reference: &str, begun: Instant) -> Option<Vec<Option<Refusal>>> {
         let inner = self.inner.lock();
         let Turn { at, was, is } = inner.turned.get(reference)?;

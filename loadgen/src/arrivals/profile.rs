@@ -20,7 +20,8 @@ pub(crate) struct Profile {
 
 #[derive(Debug, Clone)]
 enum Curve {
-    /// A constant rate. The measure of a constant rate is the time itself, so that no conversion loses precision.
+    /// A constant rate. Its measure, over which arrivals are spread, is the time itself, so that no conversion loses
+    /// precision.
     Flat { per_second: f64 },
     /// Periods with a linear rate, one after another.
     Pieces(Vec<Piece>),

@@ -91,7 +91,7 @@ struct Known {
 #[derive(Debug, Default)]
 pub(super) struct History {
     objects: BTreeMap<Place, Known>,
-    /// For every name that changed since the mark: its state at the mark, and each later state.
+    /// For every name that changed since the call of [`History::mark`]: its state at that call, and each later state.
     marked: Option<BTreeMap<Place, Vec<State>>>,
     marked_changes: usize,
     /// Number of events without a change.

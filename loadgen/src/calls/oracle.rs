@@ -68,7 +68,7 @@ pub(super) struct Oracle {
     /// Deployments of which some versions were not seen.
     gaps: HashSet<u32>,
     waiting: VecDeque<Reply>,
-    /// Answers with an unknown count that have waited once.
+    /// Answers with an unknown count, which are judged again until they are [`DOUBT`] old.
     doubtful: VecDeque<Reply>,
     /// Number of answers that are not judged, because too many answers waited.
     pub(super) unjudged: u64,
@@ -132,7 +132,7 @@ impl Oracle {
         !self.waiting.is_empty() || !self.doubtful.is_empty()
     }
 
-    /// How long to wait at the end for the counts in waiting answers.
+    /// How long to wait after the last call for commits of the counts in waiting answers.
     pub(super) fn patience(&self) -> Duration {
         if self.doubtful.is_empty() { GRACE } else { DOUBT }
     }

@@ -23,8 +23,8 @@ pub(super) const IN_FLIGHT_MAX: usize = 128;
 /// admission takes half).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum number of idle connections that are kept, as in client-go for one API server. Further connections, which are
-/// needed while the API server is slow, are closed after use. Both ends of a hundred kept connections would take ten
-/// MiB of the harness, depending on the machine's load.
+/// needed while the API server is slow, are closed after use. A hundred kept connections could take ten MiB of the
+/// harness, which has both ends if the API server is a mock.
 const IDLE_MAX: usize = 25;
 
 const JSON: &str = "application/json";

@@ -97,7 +97,8 @@ impl End {
 }
 
 /// The relative weights of operations. The number of objects is constant, so creates and deletes happen equally often.
-/// At the limits of a narrow band a create replaces a delete, or a delete a create.
+/// If the number would leave a narrow band around `population`, a create replaces a delete, or a delete replaces a
+/// create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {

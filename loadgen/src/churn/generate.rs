@@ -13,7 +13,7 @@ use super::{pattern, template};
 const DEPTH: usize = 8;
 /// The greatest depth of defaults, deeper than in any schema that has defaults.
 const FILL_DEPTH: usize = 32;
-/// Maximum number of optional plain fields of `spec` that are written too, so that some field changes.
+/// Maximum number of optional plain fields of `spec` in a template, so that updates can change a field.
 const OPTIONAL: usize = 12;
 /// Maximum number of optional fields of `spec` that are tried one after another.
 const VARIANTS: usize = 30;

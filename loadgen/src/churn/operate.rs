@@ -47,7 +47,7 @@ impl From<Effect> for Done {
     }
 }
 
-/// The configuration and state that operations read and do not change.
+/// The client, the plan and the recorders that all operations use.
 #[derive(Debug, Clone)]
 pub(super) struct Operator {
     pub client: Arc<Client>,
@@ -56,7 +56,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Runs the operation; `ready` belongs to the namespace of the object.
+    /// Runs the operation; `ready` is the state of the object's namespace.
     pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Done, Failure> {
         let Operation { kind, object, revision } = operation;
         match kind {

@@ -25,7 +25,7 @@ use crate::seed;
 /// all objects have been replaced.
 const NAMESPACES: u32 = 8;
 const MOST_IN_NAMESPACE: u32 = 500;
-/// A group of objects that are deleted together has one of this many parts of all objects, up to the limit below.
+/// A group of objects that are deleted together has `population` divided by this number, at most [`MOST_IN_GROUP`].
 const GROUPS: u32 = 10;
 const MOST_IN_GROUP: u32 = 50;
 const FINGERPRINTED_OPERATIONS: usize = 4096;

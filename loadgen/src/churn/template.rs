@@ -272,7 +272,7 @@ impl Piece<'_> {
     }
 }
 
-/// One of the values, drawn at random; an empty list was refused before.
+/// One of the values, drawn at random; a template with an empty list was refused before.
 fn drawn<'a>(values: &'a [Value], rng: &mut ChaCha8Rng) -> &'a Value {
     values.get(rng.random_range(0..values.len().max(1))).unwrap_or(&Value::Null)
 }

@@ -67,7 +67,8 @@ pub(super) struct Worker {
     doomed: BTreeSet<u64>,
     namespaces: Namespaces,
     tasks: JoinSet<Event>,
-    /// Deletions of groups that wait for operations on their objects.
+    /// Waiting deletions of groups, with their planned times. A deletion waits while operations on the group's objects
+    /// run.
     collections: VecDeque<(Option<Instant>, Operation)>,
     /// The work that remains for deleted objects, as running tasks.
     endings: JoinSet<(u64, Result<(), Failure>)>,

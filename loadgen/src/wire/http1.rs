@@ -1,10 +1,10 @@
 //! A pool of HTTP/1.1 connections that behaves like the one inside kube-apiserver (Go's `net/http.Transport`).
 //!
-//! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
-//! whichever comes first. Of all idle connections, a call takes the most recently used. A limited number of idle
-//! connections is kept for 90 s; further connections are closed when their calls end. If an idle connection was closed
-//! before a byte of a request was written, the request moves to another connection. A written request is never sent
-//! twice.
+//! If no connection is idle, a new connection is dialled. The call takes the new connection, or one that another call
+//! has finished using, whichever comes first. Of all idle connections, a call takes the most recently used. A limited
+//! number of idle connections is kept for 90 s; further connections are closed when their calls end. If an idle
+//! connection was closed before a byte of a request was written, the request moves to another connection. A written
+//! request is never sent twice.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -73,8 +73,8 @@ impl File<'_> {
 mod tests {
     use super::*;
 
-    /// The bytes of an ELF file: a header, one segment at 64, one section at 120, and two entries of a dynamic section
-    /// at 184.
+    /// The bytes of an ELF file: a header, one segment at offset 64, one section at offset 120, and two entries of a
+    /// dynamic section at offset 184.
     fn program(segment: u32, entry: u64, section: u32) -> Vec<u8> {
         let mut file = vec![0; 216];
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);

@@ -31,11 +31,11 @@ pub(crate) struct Facts {
     pub(crate) verdict: String,
     pub(crate) reason: String,
     pub(crate) failed: Vec<Sentence>,
-    /// Findings of the run whose budgets stayed undecided.
+    /// Findings about budgets that stayed undecided.
     pub(crate) undecided: Vec<Sentence>,
     /// Why the run is invalid; empty if it is valid.
     pub(crate) invalid: Vec<Sentence>,
-    /// The resources that the run changed, if the manifest names them.
+    /// The resources whose events the run judges, as `manifest.json` of the record names them.
     pub(crate) judged: Vec<String>,
     /// Number of requests by the subject.
     pub(crate) requests: u64,

@@ -1,5 +1,5 @@
-//! Writes `docs/measured/strangers.md`: a table of all programs, and every sentence of a FAIL with the result of
-//! reading the program's source. Pure: no I/O.
+//! Writes `docs/measured/strangers.md`: a table of all programs, and every sentence of a verdict FAIL with the result
+//! of reading the program's source. Pure: no I/O.
 
 use std::fmt::Write as _;
 

@@ -75,8 +75,8 @@ pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Res
     Ok(Got::Checkout(Checkout { folder: place, environment }))
 }
 
-/// The environment variables of `go`. With these variables Go needs no C compiler. Go fetches a nested module that is
-/// missing in its parent's archive from the module proxy.
+/// The environment variables of `go`. With these variables Go needs no C compiler. If a parent's archive lacks a nested
+/// module, Go fetches the nested module from the module proxy.
 fn go_environment(go: &Go) -> Vec<(&'static str, String)> {
     let mut set = vec![("CGO_ENABLED", "0".to_owned()), ("GOFLAGS", "-mod=mod -buildvcs=false".to_owned())];
     set.extend(go.toolchain.iter().map(|version| ("GOTOOLCHAIN", version.clone())));
@@ -156,8 +156,8 @@ fn archive(python: &Python, home: &Path, limits: &Limits) -> Result<Option<PathB
     Ok(Some(folder.as_ref().map_or(unpacked.clone(), |folder| unpacked.join(folder))))
 }
 
-/// Changes `go.mod` if it replaces a module by a nested module, which the archive of a module lacks. Go then fetches
-/// the nested module from the module proxy, as for users of the module.
+/// Removes from `go.mod` each replacement of a module by a nested module that the archive lacks. Go then fetches the
+/// nested module from the module proxy, as for users of the module.
 fn without_lost_replaces(folder: &Path) -> Result<()> {
     let output = Command::new("go").current_dir(folder).args(["mod", "edit", "-json"]).output()?;
     let module: Value = serde_json::from_slice(&output.stdout).context("go.mod cannot be read")?;

@@ -1,4 +1,4 @@
-//! Reads `strangers.yaml`: the published programs to try, and for sentences of a FAIL the result of reading the
+//! Reads `strangers.yaml`: the published programs to try, and for sentences of a verdict FAIL the result of reading the
 //! program's source. Pure: no I/O.
 
 use serde::Deserialize;

@@ -14,12 +14,14 @@ const OPEN_MAX: usize = 240;
 /// Number of streams that a connection opens each half second. With 64 connections that is 2,560 streams a second, of 7
 /// KiB each.
 const STREAMS_A_TURN: usize = 20;
-/// Number of reviews that a connection sends each half second. Each review costs the webhook as much as 160 images do.
+/// Number of reviews that a connection sends each half second. The webhook has to pin [`CONTAINERS`] containers of
+/// each.
 const REVIEWS_A_TURN: usize = 5;
-/// The length of the field that makes a head large: below the 8 KiB that servers commonly allow.
+/// The length in bytes of the header field that makes a request's head large: below the 8 KiB that servers commonly
+/// allow.
 const FILLER_BYTES: usize = 7000;
-/// Number of containers of a review. All containers name one image, which costs one look-up. Each container is one
-/// write of the patch; all writes together have 36 KiB as base64.
+/// Number of containers of a review. All containers name one image, which costs one look-up. The patch in the answer
+/// has one operation for each container, together 36 KiB as base64.
 const CONTAINERS: usize = 160;
 /// The flow-control window of a connection before the first frame of the server (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;

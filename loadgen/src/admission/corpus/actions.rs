@@ -16,7 +16,8 @@ use crate::admission::review::{Actor, Options, Review};
 
 /// The container number of the sidecar, which no user's container has.
 const SIDECAR: usize = 99;
-/// Number of containers with the same image: more than a small cache can hold, and more than a client's connections.
+/// Number of containers with the same image: more than a webhook has connections to a registry, or entries in a small
+/// cache.
 const EQUAL_IMAGES: usize = 8;
 /// The size of a review of nearly 8 MiB, which is the largest that webhooks commonly accept.
 const LARGE_BODY_BYTES: usize = (8 << 20) - (64 << 10);

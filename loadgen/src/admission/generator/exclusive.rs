@@ -1,9 +1,10 @@
 //! HTTP/1.1: each connection has one call at a time, as in Go's `net/http.Transport` in kube-apiserver.
 //!
-//! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
-//! whichever comes first. Of all idle connections, a call takes the most recently used. A limited number of idle
-//! connections is kept for 90 s; further connections are closed when their calls end. If a connection was closed before
-//! a byte of a request was written, the request moves to another connection. A written request is never sent twice.
+//! If no connection is idle, a new connection is dialled. The call takes the new connection, or one that another call
+//! has finished using, whichever comes first. Of all idle connections, a call takes the most recently used. A limited
+//! number of idle connections is kept for 90 s; further connections are closed when their calls end. If a connection
+//! was closed before a byte of a request was written, the request moves to another connection. A written request is
+//! never sent twice.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Decides when calls that timed out are given up. Pure: no I/O.
 //!
 //! If a thread gets no CPU for a long time, its sockets contain answers of calls that have timed out meanwhile. The
-//! webhook is not at fault, so such late answers count, and the lateness of other calls shows the pause. A call is
-//! therefore given up only after all data in the thread's sockets has been read. The wait for this data is bounded, so
-//! that data which arrives faster than it is read cannot keep a call alive.
+//! webhook is not at fault, so such a late answer counts as an answer; the lateness of other calls shows the thread's
+//! pause. A call is therefore given up only after all data in the thread's sockets has been read. The wait for this
+//! data is bounded, so that data which arrives faster than it is read cannot keep a call alive.
 
 use crate::failure::MOST_BODY_BYTES;
 

@@ -3,8 +3,8 @@
 //! A thread has the configured number of connections, and a call uses the connection with the fewest calls. A
 //! connection accepts no further call if its server wants to end it, or if it has carried its maximum number of calls.
 //! A connection that accepts no further call ends with its last call, and the next call opens a new connection. Calls
-//! that begin while connections are being opened wait for them. Calls beyond the streams of the opening connections
-//! count as overflow; a longer queue would hide them.
+//! that begin while connections are being opened wait for them. If more calls wait than the opening connections will
+//! have streams, the further calls count as overflow, because a longer queue would hide their delay.
 
 use std::time::Instant;
 

@@ -171,7 +171,7 @@ pub(in crate::admission) fn container(container: &mut Value) {
     }
 }
 
-/// Adds the fields to a Pod that admission plugins add before webhooks are called. No field manager owns these fields.
+/// Adds to a Pod the fields that admission plugins set before webhooks are called. No field manager owns these fields.
 pub(in crate::admission) fn plugins(pod: &mut Value, rng: &mut ChaCha8Rng) {
     let spec = &mut pod["spec"];
     set(spec, json!({"serviceAccountName": "default", "tolerations": [], "volumes": []}));

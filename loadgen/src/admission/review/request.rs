@@ -1,6 +1,6 @@
 //! The user and the options of a request: the fields `userInfo` and `options`. Pure: no I/O.
 //!
-//! Webhooks get a PATCH as an UPDATE with `UpdateOptions`, and with the request's own options. Only requests of
+//! A PATCH reaches webhooks as an UPDATE, whose `UpdateOptions` contain the options of the PATCH. Only requests of
 //! `kubectl` contain a field manager (seen with kube-apiserver 1.20).
 
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Interprets an API server's answer, and decides whether it is the right answer. Pure: no I/O.
 //!
-//! An object that is stored with an unpinned image is no wrong answer in this module, because the answer does not show
-//! whether the webhook was called. [`super::Stored`] counts such objects.
+//! In this module an answer that shows an unpinned image is not wrong, because the answer does not show whether the
+//! webhook was called. [`super::Stored`] counts such objects.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Tests the comparison with writes and commits of random runs, in any order, complete or with missing commits.
+//! Compares the writes and commits of random runs, in any order, complete or with missing commits.
 
 use proptest::prelude::*;
 

@@ -128,8 +128,8 @@ proptest! {
         prop_assert_eq!(history.out_of_turn_total, 0);
     }
 
-    /// While other clients write, a list between the mark and now agrees, whether the watch is ahead of the list or
-    /// catches up later.
+    /// While other clients write, a list that was read after [`History::mark`] agrees with the history, whether the
+    /// watch is ahead of the list or catches up later.
     #[test]
     fn writes_during_the_comparison_do_no_harm(
         before in steps(), meanwhile in steps(), after in steps(), lag in any::<prop::sample::Index>(),

@@ -88,7 +88,7 @@ impl Operator {
         Rest { held, orphans: orphans && self.plan.child_resource().is_some() }
     }
 
-    /// Does what remains to be done for a deleted object.
+    /// Removes the finalizer of a deleted object and deletes its orphaned dependents, each after its delay.
     pub(in crate::churn) async fn end(&self, object: u64, rest: Rest) -> Result<(), Failure> {
         let held = async {
             match rest.held {

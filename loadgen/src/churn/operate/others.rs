@@ -1,5 +1,5 @@
-//! Writes of another writer, which has its own field manager. This writer uses server-side apply, or reads an object
-//! and replaces it.
+//! Writes of the writer that `churn.also` configures, under its own field manager. The writer uses server-side apply,
+//! or reads an object and replaces it.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ impl Operator {
         Err(Failure::invalid(format!("{path}: others were faster {TRIES} times than {}", also.field_manager)))
     }
 
-    /// One write of the other writer, with `more` added to its query. If the object does not exist, returns the answer
-    /// to the read.
+    /// Reads the object and writes it once for `churn.also`; `more` is appended to the query of the write. If the read
+    /// fails, returns its answer.
     pub(super) async fn write_as(
         &self,
         also: &Also,

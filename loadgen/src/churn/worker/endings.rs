@@ -1,5 +1,5 @@
-//! The end of objects: deletions of groups, which wait until no operation on the group's objects is running, and what
-//! remains to be done after a deletion.
+//! The end of objects: deletions of groups, which wait until no operation on the group's objects is running, and the
+//! removal of finalizers and dependents after a deletion.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,13 @@ use super::Worker;
 use crate::churn::api::IN_FLIGHT_MAX;
 use crate::failure::Failure;
 
-/// Maximum number of objects that wait for their end: half a minute at 300 deletions a second. The finalizers of
-/// objects beyond this number are removed at once.
+/// Maximum number of deleted objects whose finalizer or dependents still exist: half a minute at 300 deletions a
+/// second. The finalizers of objects beyond this number are removed at once.
 const ENDINGS_MAX: usize = 10_000;
 
 impl Worker {
-    /// Lets the deletion of a group wait for the current operations on its objects, which no later operation changes.
+    /// Lets the deletion of a group wait for the current operations on the group's objects. No later operation of the
+    /// plan changes these objects.
     pub(super) fn collect(&mut self, planned: Option<Instant>, operation: Operation) {
         if self.collections.len() >= IN_FLIGHT_MAX {
             let text = format!("{IN_FLIGHT_MAX} collections wait: the API is slower than the planned rate");
@@ -70,7 +71,7 @@ impl Worker {
         self.slots.range(group).filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect()
     }
 
-    /// Handles a deleted object, which is forgotten when nothing remains to be done for it.
+    /// Starts the work that remains for a deleted object ([`Rest`]). An object without such work is forgotten at once.
     pub(super) fn begin_end(&mut self, operation: Operation, object: u64) {
         let mut rest = self.operator.rest(operation, object);
         if rest.is_none() {
@@ -86,7 +87,8 @@ impl Worker {
         self.endings.spawn(async move { (object, operator.end(object, rest).await) });
     }
 
-    /// Handles the end of what remained to be done for a deleted object. If that failed, the object is deleted again.
+    /// Handles the end of the work that remained for a deleted object. If this work failed, the object is deleted
+    /// again.
     pub(super) fn rested(&mut self, ended: Result<(u64, Result<(), Failure>), tokio::task::JoinError>) {
         match ended {
             Ok((object, Ok(()))) => self.forget(object),

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use super::frame::{Code, Fault};
 
-/// The initial budget of a connection; no HTTP/2 implementation starts with more than a dozen such frames.
+/// The initial budget of a connection; no HTTP/2 implementation starts with more than a dozen frames without content.
 const FIRST: u32 = 10_000;
-/// The units that each sent frame adds: one window update for each 256 of its at most 16 KiB.
+/// The units that each sent frame adds: enough for one window update for each 256 bytes of a frame of 16 KiB.
 const FOR_EACH_SENT: u32 = 64;
 /// The units that each second adds; even one PING a second is unusual.
 const PER_SECOND: f64 = 1000.0;

@@ -8,7 +8,8 @@ const ACK: u8 = 1;
 /// The number of unsolicited frames after which a flood is cut off, with a tolerance for the start of each flood.
 const PUT_UP_WITH: std::ops::RangeInclusive<usize> = 9_900..=10_100;
 
-/// Each flood of such frames ends the connection with the same error after this number of frames, without a timeout.
+/// Each flood of frames without content ends the connection with the same error after [`PUT_UP_WITH`] frames, without a
+/// timeout.
 #[test]
 fn every_flood_is_cut_off() {
     let window = |stream| frame(WINDOW_UPDATE, 0, stream, &1u32.to_be_bytes());
