@@ -11,7 +11,7 @@ use service_core::role::Role;
 
 pub type Roles = &'static [&'static dyn Role];
 
-/// The built-in roles of the service. Order matters: if roles use functions of another role, they come after it.
+/// The built-in roles of the service. Order matters: a role comes after the roles whose functions it uses.
 pub const ROLES: Roles = &[
     #[cfg(feature = "admission")]
     &service_admission::AdmissionRole,

@@ -1,7 +1,7 @@
 //! The configuration of admission: listener, policy and validators.
 //!
-//! This module owns the keys of the sections of admission, with defaults and reasons. The module opens files with
-//! policies; the code that uses certificates and keys opens those files.
+//! This module owns the keys of the sections of admission, with defaults and reasons. The module opens policy files,
+//! but no files with certificates or keys.
 
 mod admission;
 mod documents;
@@ -87,7 +87,7 @@ impl Config {
 pub struct Images {
     pub validators: Vec<Validator>,
     pub policy: Policy,
-    /// The files and folders with policies that the configuration names, and the files in these folders.
+    /// Paths of the policy files and folders in the configuration, and of the files in these folders.
     pub documents: Vec<PathBuf>,
 }
 

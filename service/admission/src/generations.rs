@@ -1,7 +1,7 @@
 //! The state of admission that is replaced with each new configuration, and the state that survives.
 //!
 //! A review uses one generation (state of one configuration) to its end. A new generation replaces the old generation
-//! only after it was made completely.
+//! only after the new generation is complete.
 
 use std::path::Path;
 use std::sync::Arc;

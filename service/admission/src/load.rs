@@ -25,8 +25,8 @@ const STUCK_AFTER: Duration = Duration::from_mins(1);
 pub struct Load {
     born: Instant,
     places: Semaphore,
-    /// The time at which a review last started or ended, in milliseconds. While the limit is reached, no review can
-    /// start.
+    /// The time at which a review last started or ended, in milliseconds since `born`. While the limit is reached, no
+    /// review can start.
     moved_ms: AtomicU64,
     shedding: Mutex<Option<Shedding>>,
 }

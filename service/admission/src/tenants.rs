@@ -52,7 +52,7 @@ impl Tenants {
     }
 
     /// The queue for image lookups of `namespace`; objects without a namespace share one queue. The queue exists while
-    /// it has users.
+    /// reviews hold it.
     pub fn queue(&self, namespace: Option<&str>) -> Arc<Semaphore> {
         let namespace = namespace.unwrap_or_default();
         let mut table = self.table.lock();

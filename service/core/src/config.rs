@@ -3,7 +3,7 @@
 //!
 //! This module owns the error that names file, line, column and the most similar key, and it combines the sections of a
 //! file. A caller passes the list of sections: each role has its own section with keys, defaults and reasons. This
-//! module opens only the configuration file; the code that uses certificates and keys opens those files.
+//! module opens only the configuration file, and no files with certificates or keys.
 
 mod process;
 pub mod quantity;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-/// A value in the common store. Another process stored the value, or this process before its last start.
+/// A value in the common store. Another process stored the value, or this process stored the value before its last
+/// restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub value: Vec<u8>,

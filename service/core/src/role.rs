@@ -42,7 +42,7 @@ pub trait Role: Sync {
         false
     }
 
-    /// Writes to `start` the objects that other roles may use; the role's own listener is not needed for them. The
+    /// Writes to `start` the objects that other roles may use; these objects work without the role's own listener. The
     /// program calls `prepare` before it starts a role that uses such objects. The result is `None` if no setting can
     /// be reloaded.
     fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {

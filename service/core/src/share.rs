@@ -1,5 +1,5 @@
-//! The memory that callers and registries can make this process use, called the share: a fixed fraction of the process'
-//! memory.
+//! The memory that callers and registries can make this process use, called the share: by default half of the memory
+//! that the process may use.
 //!
 //! The share is divided among reviews (bodies and image lookups), signatures, and answers of registries, so that none
 //! can use up the memory of the others. A review that exceeds its memory limit is refused. The verification of
@@ -26,8 +26,8 @@ const MOST: usize = 256 << 20;
 const EVIDENCE_UNIT_BYTES: usize = 1 << 10;
 /// Minimum memory for answers of registries, in bytes: one manifest of the largest size.
 const ANSWERS_LEAST: usize = 4 << 20;
-/// Memory that is reserved for each byte of a signature, as a fraction: its bytes, and the decoded payload of its
-/// envelope (three quarters, because of base64).
+/// Number of bytes that are reserved for each byte of a signature, as a fraction: one for the byte itself, three
+/// quarters for the decoded payload of its envelope (base64).
 const JUDGED: (usize, usize) = (7, 4);
 
 #[derive(Debug)]

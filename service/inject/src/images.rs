@@ -212,7 +212,7 @@ impl Images {
         Ok(digest)
     }
 
-    /// Adds signatures and other objects whose tags contain an image's digest.
+    /// Adds to the payload the entries of `shelf` whose tags contain an image's digest, such as signatures.
     fn tagged_beside(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
         for descriptor in shelf.listed() {
             let Some(tag) = beside::tag_of(descriptor, shelf.listed()) else { continue };
@@ -225,7 +225,8 @@ impl Images {
         Ok(())
     }
 
-    /// Entries of a source that may refer to an image: all listed entries, and the entries in lists of referrers.
+    /// Descriptors in `shelf` that may refer to an image: all entries of its index, and the entries of its lists of
+    /// referrers.
     fn referring(shelf: &dyn Shelf, of: &str) -> Result<Vec<Descriptor>, ImagesError> {
         let mut all = shelf.listed().to_vec();
         for descriptor in shelf.listed() {
@@ -237,7 +238,7 @@ impl Images {
         Ok(all)
     }
 
-    /// Adds signatures and other objects that refer to an image.
+    /// Adds to the payload the manifests in `shelf` whose `subject` is an image of the payload, such as signatures.
     fn referrers_of(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
         for descriptor in &Self::referring(shelf, &name.to_string())? {
             let digest = descriptor.digest(shelf.path())?;

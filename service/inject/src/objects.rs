@@ -29,7 +29,7 @@ pub const BINARY_KEY: &str = "longhaul-seed";
 const USER: u32 = 65_532;
 /// Grace period of the Pod in seconds; the injected program finishes open answers within fifteen seconds.
 const GRACE_SECONDS: u32 = 20;
-/// Additional size of the program's folder for the file system itself, beyond the unpacked files, in bytes.
+/// Number of bytes by which the size limit of the folder `out` exceeds the unpacked files, for the file system itself.
 const SLACK_BYTES: u64 = 16 << 20;
 /// Longest name of an injection, in characters. Names of chunks have eighteen more characters, and labels may have 63.
 pub const NAME_CHARS_MAX: usize = 45;

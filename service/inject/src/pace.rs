@@ -14,8 +14,8 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 const SLOW_TIMES: u32 = 4;
 /// An answer within this time never counts as slow.
 const SLOW_LEAST: Duration = Duration::from_millis(200);
-/// A slower answer raises the fastest time by at most one part in this number, because the fastest time of an hour ago
-/// may not be possible now.
+/// A slower answer raises `best` by at most one part in this number, because the speed of an hour ago may not be
+/// possible now.
 const FORGET: u32 = 64;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Pace {
     most: usize,
     /// The number of prompt answers since `window` changed.
     prompt: usize,
-    /// The time of the fastest answer, which slowly adapts to later answers.
+    /// The duration of the fastest answer, which later answers can raise slowly.
     best: Option<Duration>,
     refusals: u32,
     /// No chunk is sent before this time.

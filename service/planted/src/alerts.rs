@@ -20,9 +20,10 @@ use tokio::time::Instant;
 use super::Bug;
 use super::answers::whole;
 
-/// The bug affects one of this many alerts.
+/// The bugs `alert-lost` and `alert-twice` affect one of this many alerts.
 const EVERY: u64 = 10;
-/// Maximum number of reviews that are remembered: all open reviews and some earlier reviews.
+/// Maximum number of reviews with an alert that the bug `alert-on-dry-run` remembers: all open reviews and some earlier
+/// reviews.
 const TOLD_MAX: usize = 4096;
 /// Maximum number of alerts that wait in full length for the bug `alerts-by-number`.
 const WHOLE_MAX: usize = 10_000;
@@ -84,8 +85,8 @@ impl Spoilt {
     }
 }
 
-/// The alert at its size before images were left out. Each image that was left out counts as long as the last named
-/// image.
+/// A copy of the alert with as many images as the object has. In place of each image that was left out, the copy
+/// repeats the last named image.
 fn uncut(alert: &Alert) -> Alert {
     let mut whole = alert.clone();
     if let Some(last) = alert.images.last() {

@@ -18,8 +18,8 @@ use super::Bug;
 use super::growth::{Moment, at};
 use super::slower::{linger, longer};
 
-/// Maximum number of images that are remembered as admissible: without a limit, the bug would also be a leak, which is
-/// another bug.
+/// Maximum number of images that the bug `caches-cannot-tell` remembers: without a limit, the bug would also be a leak,
+/// which is another bug.
 const DOUBTED_MAX: usize = 4096;
 /// The request path with the longest timeout that an API server can set.
 const PATIENT: &str = "PATH?timeout=30s";

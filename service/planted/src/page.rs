@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use super::Bug;
 
-/// Maximum number of objects whose former state is kept: without a limit, the bug would also be a leak, which is
-/// another bug.
+/// Maximum number of objects whose first state the bug `stale-child` keeps: without a limit, the bug would also be a
+/// leak, which is another bug.
 const STALE_MAX: usize = 8;
 /// Time between two reads of the present objects, even without requests.
 const LOOK: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
 //! An API server that stands between a role and the real API server. The relay forwards requests and answers, and
-//! falsifies those that the bug concerns.
+//! falsifies the messages that the active bug concerns.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

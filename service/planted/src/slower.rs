@@ -19,8 +19,8 @@ pub const LONGER_BYTES: usize = 1024;
 /// the process precede it.
 const BURST_MAX: Duration = Duration::from_millis(2);
 
-/// Number of reviews between two reads of the processor clock. Each read of the clock is a system call, and another
-/// judge counts system calls.
+/// Number of reviews between two reads of the processor clock. Each read of the clock is a system call, and a judge of
+/// the harness counts system calls.
 const REVIEWS_A_LOOK: u64 = 32;
 /// Number of loop iterations of the first burn, when the duration of an iteration is unknown.
 const FIRST_TURNS: u64 = 2000;
@@ -32,7 +32,7 @@ struct Debt {
     reviews: u64,
     /// Processor time of the process at the end of its first review.
     begun: Option<Duration>,
-    /// Processor time without the bug at the last read of the clock.
+    /// Processor time that the process had used without the bug at the last read of the clock.
     own: Duration,
     burned: Duration,
     /// Processor time that each review burns until the next read of the clock.

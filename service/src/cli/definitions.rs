@@ -1,6 +1,6 @@
-//! The commands `completions` and `man`, generated from the definitions of the command line. Only builds of
-//! `cargo xtask dist` have these two commands. A test of `cargo xtask dist` checks that their output names every
-//! command.
+//! The commands `completions` and `man`, generated from the definitions of the command line. Only builds of `cargo
+//! xtask dist` have these two commands. A test of `cargo xtask dist` checks that the output of `completions` and `man`
+//! names every command.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -67,7 +67,8 @@ async fn who_had_no_turn_is_denied_whatever_is_let_in() {
     service.app.stop().await;
 }
 
-/// A `ReplicaSet` that was admitted while its registry was away does not approve images of its Pods later.
+/// A `ReplicaSet` that was admitted while the registry of its images was away does not approve images of its Pods
+/// later.
 #[tokio::test]
 async fn an_owner_that_was_let_in_unseen_approves_no_child() {
     let (registry, api, key) = (Signed::start().await, Api::start(false).await, Key::new());

@@ -28,7 +28,7 @@ pub struct Watch {
     /// Time between two safety relists, which run while a watch works.
     pub relist_interval: Duration,
     pub server_timeout: Duration,
-    /// Longest time without a byte; a stream that is silent for longer is closed.
+    /// Longest time in which a watch stream delivers no byte; a stream that is silent for longer is closed.
     pub silence_limit: Duration,
     /// Upper bound of the first back-off after a failure.
     pub backoff_initial: Duration,

@@ -371,7 +371,7 @@ impl<K: Kind> Driver<K> {
 
     /// Handles a server that cannot continue from the watch's version, because the version is expired or not reached
     /// yet. After the first such answer, a list follows at once; after an answer without progress since the previous
-    /// one, a pause comes first.
+    /// such answer, a pause comes first.
     async fn lost_position(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();

@@ -21,7 +21,7 @@ pub struct Source {
     /// The API path of the objects in all namespaces, without query.
     pub path: Cow<'static, str>,
     pub form: Form,
-    /// Whether lists are streamed (`sendInitialEvents=true`, KEP-3157) if the server supports that.
+    /// Whether lists are streamed (`sendInitialEvents=true`, KEP-3157) if the server supports streamed lists.
     pub streamed: bool,
     labels: Option<Cow<'static, str>>,
     fields: Option<Cow<'static, str>>,

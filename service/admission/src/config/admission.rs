@@ -20,7 +20,8 @@ const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
 const MAX_HELD_BYTES_MOST: u64 = 4 << 30;
 /// Default limit of open connections: forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
 const MAX_CONNECTIONS: usize = 1024;
-/// Number of connections that one network address must leave to others: as many as one kube-apiserver keeps idle.
+/// Number of connections that one network address must leave to other addresses: as many as one kube-apiserver keeps
+/// idle.
 const CONNECTIONS_FOR_OTHERS: usize = 25;
 /// Default limit of reviews that are being answered at one time. The limit is enough for two API servers: by default, a
 /// kube-apiserver sends at most 200 mutating requests at one time.
@@ -33,9 +34,9 @@ pub struct Admission {
     pub certificate: PathBuf,
     /// PEM file of the webhook's private key; an empty path if `own` is set.
     pub key: PathBuf,
-    /// Settings of certificates that the replicas of the webhook make; they replace the files `certificate` and `key`.
+    /// Settings of certificates that the webhook's replicas make; with them, `certificate` and `key` are not read.
     pub own: Option<OwnCertificates>,
-    /// Whether the webhook checks its own registration.
+    /// Settings of the webhook's check of its own registration; `None` if the webhook does not check.
     pub registration: Option<Registration>,
     /// PEM file with the authorities of client certificates; if the file is set, every caller needs a certificate.
     pub client_ca: Option<PathBuf>,

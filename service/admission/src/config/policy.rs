@@ -1,7 +1,7 @@
 //! The section `policy`: the rules for images, and the action for each class of failures.
 //!
-//! This module owns how modes, actions and patterns are written, and refuses rules that can never apply. The file
-//! `policy.rs` of this crate has the default actions.
+//! This module owns how modes, actions and patterns are written, and refuses rules that can never apply. The module
+//! `crate::policy` has the default actions.
 
 mod bootstrap;
 mod namespaces;
@@ -32,10 +32,10 @@ pub use with::{Attestation, Roots, With};
 /// Maximum number of rules. Each rule is compared with each image and with every other rule; also, people cannot
 /// oversee more rules.
 const RULES_MAX: usize = 200;
-/// Default time for which an image stays verified. The cache key contains the image's digest, the rule and the trusted
-/// keys.
+/// Default time for which a verdict stays in the cache. The key of a verdict contains the image's digest, the rule and
+/// the trusted keys.
 const VERIFIED_TTL: Duration = Duration::from_hours(1);
-/// Default size of the cache of verdicts: about 8,000 at some 500 bytes each.
+/// Default size of the cache of verdicts: about 8,000 verdicts of some 500 bytes.
 const VERDICTS_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -27,13 +27,13 @@ use service_watch::{Items, PageError};
 /// Time limit of a request to the API server; after a timeout, the next check repeats the request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of times per interval that the monitor runs. Each run of the monitor records calls in the Lease. Only the
-/// first run of an interval checks the registration, unless there is a problem.
+/// first run of an interval checks the registration; while there is a problem, every run checks it.
 const TURNS: u32 = 4;
 /// Maximum number of namespaces whose Pods are listed in one check; further namespaces follow in later checks.
 const NAMESPACES_A_LOOK: usize = 16;
-/// Maximum number of namespaces in which Pods are searched.
+/// Maximum number of namespaces that are listed; Pods of further namespaces are never searched.
 const NAMESPACES_MAX: usize = 500;
-/// Maximum number of Pods of one namespace that are read.
+/// Maximum number of Pods that are read in one namespace.
 const PODS_MAX: usize = 250;
 /// Maximum number of bytes of the Lease; its metadata has some KiB.
 const LEASE_BYTES_MAX: usize = 256 << 10;

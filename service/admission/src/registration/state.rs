@@ -17,7 +17,7 @@ pub struct State {
 struct Known {
     /// Why the webhook is not called, and since when, in seconds since 1970.
     why: Option<(String, u64)>,
-    /// One more note for the health endpoint.
+    /// A note about the last check, which the health endpoint shows in addition to `why`.
     note: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl State {
     }
 
     /// Records the result of a check: `why` says why and since when the webhook is not called; `None` if it is called.
-    /// If the reason is unchanged, the recorded start time stays.
+    /// While the webhook is not called, the earliest start time stays, even if the reason changes.
     pub fn judge(&self, why: Option<(String, u64)>, note: Option<String>) {
         let mut known = self.known.lock();
         known.note = note;

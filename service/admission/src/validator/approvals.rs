@@ -200,7 +200,7 @@ fn key(validator: &dyn Validator, host: &str, repository: &str, digest: &str, cr
     parts.concat()
 }
 
-/// An answer that another process stored under the same key, and its remaining lifetime.
+/// The answer that another process stored under `key` in `shared`, and its remaining lifetime.
 async fn said_elsewhere(shared: Option<&dyn Knowledge>, key: &str, deadline: Instant) -> Option<(Answer, Duration)> {
     let known = shared?.known(key, deadline).await?;
     Some((written::read(&known.value)?, known.life))

@@ -30,7 +30,8 @@ pub struct CallMemory {
 /// Why the memory limit refuses a call. The names of the variants are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRoom {
-    /// The connection has sent no complete request yet, and has the most streams that are allowed until then.
+    /// The connection has sent no complete request yet, and already has the maximum number of streams for such a
+    /// connection.
     Unproven,
     /// The calls of this peer hold as much memory as one peer may use.
     Peer,

@@ -1,8 +1,8 @@
 //! The state of a connection: whether it has sent a complete request, and whether its peer reads answers.
 //!
 //! Time is divided into intervals of [`TURN`], called turns. No list of answers is kept: each answer stores the turn in
-//! which its last bytes were sent, and each turn has a count of answers. Except for the timer of [`attend`], the code
-//! only computes.
+//! which its last bytes were sent, and each turn counts its answers. Except for the timer of [`attend`], the code only
+//! computes.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

@@ -2,7 +2,7 @@
 //! are not read are reset.
 //!
 //! An answer's body is a single [`Piece`] of data for hyper. The [`Piece`] holds the memory of its call until hyper
-//! drops it: after it was written, or with its stream or connection.
+//! drops the [`Piece`]: after its last byte was written, or when its stream or connection ends.
 
 use std::cell::Cell;
 use std::convert::Infallible;

@@ -1,8 +1,9 @@
 //! The callers (peers) of a listener, with the memory and the number of calls of each caller.
 //!
 //! Each network address and each name in a client certificate has an account. Each call counts on the account of the
-//! caller's address and on the account of the caller's name. So neither many addresses with one certificate nor many
-//! certificates at one address get more than one caller may use. An account exists while its peer has a connection.
+//! caller's address and on the account of the caller's name. So a caller with many addresses and one certificate, or
+//! with many certificates and one address, gets no more than other callers. An account exists while its peer has a
+//! connection.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -80,7 +80,7 @@ struct State {
     address: Address,
     handshaking: AtomicBool,
     leaving: AtomicBool,
-    /// Cancelled at the first call.
+    /// A token that is cancelled at the connection's first call.
     called: CancellationToken,
     calls: AtomicU32,
     /// Start of the connection's present state, handshake or idle, in nanoseconds since the listener started.

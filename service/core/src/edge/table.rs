@@ -34,7 +34,7 @@ struct Number {
     shift: u32,
 }
 
-/// The meaning of a number in a head.
+/// The meaning of an HPACK number in a request's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     /// The table index of a whole field.

@@ -30,7 +30,7 @@ pub use client::ClientCertificate;
 pub use handed::Handed;
 pub use refusal::Refusal;
 
-/// Time between two checks of the files. A rotated certificate is used long before the former one expires.
+/// Time between two checks of the files. A rotated certificate is used long before the former certificate expires.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! Each payer (an image) has a virtual clock, which advances by the amounts of memory that the payer requests. The
 //! request with the earliest end on its payer's clock is granted next. The clock of the queue advances by the granted
 //! amounts, divided among the waiting payers; a new payer starts at the queue's clock. So small requests pass a large
-//! request only until their payers have received as much memory.
+//! request only until their payers have received as much memory as the large request needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

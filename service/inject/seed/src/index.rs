@@ -43,7 +43,7 @@ pub const RUN_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// The run: 16 hex digits that identify payload and chunk sizes, in the index and as a label of all objects.
+    /// The id of payload and chunk sizes: 16 hex digits, in the index and in a label of all objects of the injection.
     pub run: String,
     pub payload_bytes: u64,
     pub payload_digest: Digest,

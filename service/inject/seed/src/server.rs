@@ -1,4 +1,5 @@
-//! The HTTP server: one thread per connection, a limited number of connections, and an end that finishes open answers.
+//! The HTTP server: one thread per connection, a limited number of connections, and a stop that first finishes open
+//! answers.
 //!
 //! The server uses blocking calls on purpose: most of its work is `sendfile`, and a thread costs a few pages of stack.
 //! Every wait has a time limit.

@@ -76,8 +76,8 @@ impl Fetch {
         Ok((Fetched { folder: self.folder.clone(), listed }, taken))
     }
 
-    /// Fetches the signatures and other objects that belong to the image with this digest, and lists them as a layout
-    /// does.
+    /// Fetches the signatures and other objects that belong to the image with this digest, and adds their descriptors
+    /// to `listed`.
     async fn beside(
         &self,
         image: &Image,
@@ -215,7 +215,7 @@ impl Fetch {
     }
 }
 
-/// Why the manifest of a signature or similar object is left out; `None` if the payload contains it.
+/// Why the payload leaves out the manifest of a signature or similar object; `None` if it contains the manifest.
 fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     let parts = || manifest.config.iter().chain(&manifest.layers);
     // A size that is not stated counts as too large.

@@ -194,8 +194,8 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
 }
 
 /// A lock file in a mounted `ConfigMap` is read again after a change. An invalid lock file is reported, and the former
-/// stays in use. The kubelet mounts the file as a link through `..data` and replaces `..data` by a link to another
-/// folder.
+/// content stays in use. The kubelet mounts the file as a link through `..data` and replaces `..data` by a link to
+/// another folder.
 #[test]
 fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,9 +12,9 @@ use crate::metrics::Metrics;
 
 /// Largest file of dead letters, in bytes: some thousand alerts, which a person can read or send again.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum number of bytes of alerts from full queues that are written in the background at one time; further alerts
-/// are only counted. Each alert is in memory four times while it is written: as received, as a body, as JSON values,
-/// and as text.
+/// If a queue is full, a task in the background writes the alert to the file. At most this many bytes of alerts are
+/// written so at one time; further alerts are only counted. Each alert is in memory four times while it is written: as
+/// received, as a body, as JSON values, and as text.
 const BURIALS_BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug)]
@@ -31,9 +31,9 @@ impl DeadLetters {
         Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)) }
     }
 
-    /// Runs `bury` in the background for an alert of `bytes` from a full queue. If too many such alerts are being
-    /// written, the alert is counted as lost, because a slow disk must not cause many tasks. The caller must be inside
-    /// a tokio runtime.
+    /// Runs `bury` in the background for an alert of `bytes` bytes that a full queue refused. If too many such alerts
+    /// are being written, the alert is counted as lost, because a slow disk must not cause many tasks. The caller must
+    /// be inside a tokio runtime.
     pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bytes: usize, bury: impl FnOnce() -> F) {
         let place = u32::try_from(bytes).ok();
         let place = place.and_then(|bytes| Arc::clone(&self.burials).try_acquire_many_owned(bytes).ok());

@@ -43,7 +43,8 @@ pub struct Receivers {
     waited_for: Arc<Semaphore>,
 }
 
-/// Number of bytes for alerts for which reviews wait. Without free bytes, an alert waits for memory until its deadline.
+/// Memory for alerts for which reviews wait, in bytes. If no memory is free, an alert waits for memory until its
+/// deadline.
 const WAITED_FOR_BYTES_MAX: usize = 2 << 20;
 /// Number of copies of an alert in memory while it is sent and a review waits: as received, as JSON values, as text,
 /// and as a request body.

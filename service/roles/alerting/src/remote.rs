@@ -1,7 +1,7 @@
 //! Passes alerts to another process, which sends them to its own receivers. One call passes several alerts, in order.
 //!
 //! This module owns the queue of alerts for the other process. If the other process is unreachable, reviews are not
-//! delayed unless they must wait; undelivered alerts become dead letters in this process.
+//! delayed unless they must wait for their alerts; undelivered alerts become dead letters in this process.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -165,8 +165,8 @@ async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAdd
     address
 }
 
-/// If a receiver's answer never ends, a review waits at most until its deadline, and the process at most for its time
-/// limit.
+/// If a receiver's answer never ends, a review waits at most until its deadline, and the sending task gives up each
+/// attempt at its time limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_end_is_no_answer() {
     for (head, piece) in [

@@ -216,7 +216,7 @@ impl Pool {
         }
     }
 
-    /// The error after no instance has answered; `full` states whether an instance was at its limit.
+    /// The outcome and error if no instance answered; `full` states whether an instance was at its limit.
     fn nobody<T>(&self, last: Option<(String, Trouble)>, full: bool) -> (Outcome, Result<T, Unanswered>) {
         let name = &self.settings.name;
         match last {

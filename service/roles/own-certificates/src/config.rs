@@ -29,8 +29,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Shortest lifetime of a certificate; with a shorter lifetime, a certificate would expire before a replica has read
 /// it.
 const LEAF_LIFETIME_MIN: Duration = Duration::from_secs(3);
-/// Smallest ratio of the authority's lifetime to the certificate's lifetime. When a third of its lifetime is left, an
-/// authority still signs until its replacement does; a certificate must fit into this third.
+/// Smallest ratio of the authority's lifetime to the certificate's lifetime. In the last third of its lifetime, an
+/// authority still signs until the next authority signs; a certificate must fit into this third.
 const LEAVES_PER_AUTHORITY: u32 = 3;
 
 /// Settings of the certificates that the replicas make.

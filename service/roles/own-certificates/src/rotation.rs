@@ -9,8 +9,8 @@
 //! 1. When a third of a certificate's lifetime is left, a certificate of the same authority replaces it.
 //! 2. When a third of the authority's lifetime is left, the next authority is made. The next authority is trusted too,
 //!    but signs nothing yet.
-//! 3. After every configuration trusts the next authority and `settle` has passed, it signs the certificate, and the
-//!    key of the old authority is deleted.
+//! 3. After every configuration trusts the next authority and `settle` has passed, the next authority signs the
+//!    certificate, and the key of the old authority is deleted.
 //! 4. The old authority stays trusted until the last certificate that it signed has expired, because a replica that has
 //!    not read the Secret may still use that certificate.
 

@@ -60,9 +60,9 @@ pub struct Reconciler {
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
-    /// The last generation of the package whose reconciliation ended, with success or failure.
+    /// The package's last generation whose reconciliation ended, with success or failure.
     done: Option<i64>,
-    /// Whether the last generation succeeded; in this case, its policies are restored after changes.
+    /// Whether the reconciliation of the generation `done` succeeded; in this case, changed policies are restored.
     kept: bool,
     /// The number of restorations in a row.
     restores: u32,

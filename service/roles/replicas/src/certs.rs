@@ -16,7 +16,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// Time between the start of a certificate's validity and its later creation, for clocks that are behind.
+/// Time by which a certificate's validity starts before its creation, for clocks that are behind.
 const BACKDATED: Duration = Duration::hours(1);
 /// The SPIFFE trust domain of clients' names.
 const TRUST_DOMAIN: &str = "longhaul.dev";

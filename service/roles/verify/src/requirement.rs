@@ -23,7 +23,7 @@ pub struct Requirement {
     /// Attestations that must exist, each signed by one of `roots`.
     pub attestations: Vec<AttestationRule>,
     /// Whether each signature must be in a transparency log of the root's authorities. If false, signatures by keys
-    /// need no log entry. If false, signatures by certificates need no log entry only if timestamps are
+    /// need no log entry. If false, signatures by certificates still need a log entry unless timestamps are
     /// [`Timestamps::Required`]: a certificate is valid for minutes, so the signing time must be proved.
     pub transparency_log: bool,
     /// Whether each certificate must have a signed certificate timestamp of a CT log of its authority.

@@ -1,4 +1,4 @@
-//! Requests about single objects, which read an object or write its finalizers.
+//! Requests that read single objects or write their finalizers.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ pub struct Wanted {
     pub labels: BTreeSet<Arc<str>>,
     pub annotations: BTreeSet<Arc<str>>,
     pub finalizers: BTreeSet<Box<str>>,
-    /// Whether a hook gets the last metadata of deleted objects.
+    /// Whether a hook gets the last known metadata of deleted objects.
     pub last: bool,
 }
 

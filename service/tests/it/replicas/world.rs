@@ -207,7 +207,8 @@ const LAST_ANSWER: std::time::Duration = std::time::Duration::from_secs(1);
 pub struct Caller {
     send: tokio::sync::Mutex<SendRequest<Full<Bytes>>>,
     pub resumed: bool,
-    /// Cancelled at the end of the connection, because hyper does not always report the end (issue 4122).
+    /// A token that is cancelled at the end of the connection, because hyper does not always report the end (issue
+    /// 4122).
     ended: CancellationToken,
     _task: JoinSet<()>,
 }

@@ -174,8 +174,7 @@ async fn the_validators_own_image_starts_by_its_digest_alone() {
     }
 }
 
-/// A client without a certificate of the installation gets no answer. A process with the role admission whose
-/// certificate is replaced continues to work.
+/// A configuration with an invalid address, weight or certificate file of a remote validator is refused at the start.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_addresses_and_files_are_refused_at_the_start() {
     let refused = |remote: Value| {

@@ -159,8 +159,8 @@ impl Pattern {
     }
 }
 
-/// Replaces the host with the registry's canonical name. The host `docker.io` stays: in Connaisseur's syntax, the
-/// implied `*` before it matches `index.`, and its length counts as written.
+/// Replaces the host with the registry's canonical name. The host `docker.io` stays: the implied `*` of Connaisseur's
+/// syntax before this host matches `index.`, and the length of the host counts as written.
 fn fold_host(text: &str) -> String {
     match text.split_once('/') {
         Some((host, rest)) if is_host(host) => {

@@ -13,11 +13,11 @@ use super::super::{Checker, Error, Transport};
 /// Maximum number of instances (addresses) of one validator.
 const INSTANCES_MAX: usize = 32;
 const WEIGHT_MAX: u64 = 1000;
-/// Default time limit for the answer of one instance: as long as a lookup at a registry.
+/// Default time limit for the answer of one instance: the default timeout of a webhook.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Default limit of open requests to a validator: the number of streams of one HTTP/2 connection.
 const MAX_IN_FLIGHT: u64 = 200;
-/// Default limit of requests that wait: twice the limit of open requests.
+/// Default limit of requests that wait because too many requests are open: twice the limit of open requests.
 const QUEUE: u64 = 400;
 /// Default time for which a provider's answer is reused, the same as Gatekeeper's.
 const TTL: Duration = Duration::from_mins(3);

@@ -22,7 +22,7 @@ impl Handed {
     }
 
     /// Replaces certificate and key. New connections use the new certificate at once; open connections keep the former
-    /// one.
+    /// certificate.
     pub fn replace(&self, pair: CertifiedKey) {
         *self.pair.lock() = Some(pair);
         self.changes.send_modify(|changes| *changes += 1);

@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 
 use super::stored::{AUTHORITY, Pair};
 
-/// Time between the start of a certificate's validity and its later creation, for clocks that are behind. The
-/// certificate's lifetime is counted from its creation.
+/// Time by which a certificate's validity starts before its creation, for clocks that are behind. The certificate's
+/// lifetime is counted from its creation.
 const BACKDATED: Duration = Duration::from_mins(10);
 
 /// Why no certificate was made.

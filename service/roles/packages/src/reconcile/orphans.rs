@@ -20,8 +20,8 @@ use service_watch::{Key, Object};
 /// Delay between the first sight of a suspect and its check. The watches of packages and policies rarely differ by more
 /// than one second.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// Delay before the check of a policy without an owner reference that names its package. The delay is longer than a
-/// watch may be silent, so the watch has delivered the package if it exists.
+/// Delay until a policy without an owner reference to its package counts as an orphan. The delay is longer than a watch
+/// may be silent, so the watch has delivered the package if the package exists.
 const NAMELESS_WAIT: Duration = Duration::from_mins(2);
 /// Longest pause between two attempts to remove an orphan.
 const PAUSE_MAX: Duration = Duration::from_mins(5);

@@ -26,7 +26,7 @@ fn pair(forge: &Forge, is_keyless: bool) -> (Signature, Signature) {
     (make(b"image"), make(b"another"))
 }
 
-/// A bundle of the image, and a bundle of another image that claims to refer to this image.
+/// A bundle of the image, and a bundle of another image, whose manifest also refers to the first image.
 fn bundles(forge: &Forge, is_keyless: bool) -> (Bundle, Bundle) {
     let make = |image: &[u8]| {
         let mut recipe = Recipe::new(Form::Bundle, is_keyless);
