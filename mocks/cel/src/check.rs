@@ -445,7 +445,8 @@ fn list(types: &[Type]) -> String {
     types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The type that `found` contains if it is an optional type, else `found`; and whether `found` is optional.
+/// The type inside `found` if `found` is an optional type, else `found` itself; and whether `found` is an optional
+/// type.
 fn unwrapped(found: &Type) -> (&Type, bool) {
     match found {
         Type::Optional(inner) => (inner, true),

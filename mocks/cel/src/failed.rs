@@ -7,7 +7,7 @@ use super::{addresses, re2, semver, url};
 pub enum Failed {
     #[error("operation cancelled: actual cost limit exceeded")]
     Budget,
-    /// No function or operator accepts arguments of these types.
+    /// No overload of the called function or operator accepts the types of the arguments.
     #[error("no such overload")]
     Overload,
     #[error("no such attribute(s): {0}")]
@@ -104,7 +104,7 @@ pub enum Unfilled {
          {0:?}"
     )]
     Places(String),
-    /// The verb does not accept a value of this type.
+    /// The verb `verb` does not accept a value of the type `given`.
     #[error("error during formatting: {}, was given {given}", takes(*.verb))]
     Misfit { verb: char, given: String },
 }

@@ -361,8 +361,8 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// A map of these entries; of entries with equal keys, the last one counts. The error is a value that cannot be a
-    /// key.
+    /// A map of `entries`; of several entries with equal keys, the last one counts. The error is a value that cannot be
+    /// a key.
     pub(crate) fn own(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
         if let Some(wrong) = entries.iter().position(|(key, _)| rank(key).is_none()) {
             return Err(entries.swap_remove(wrong).0);

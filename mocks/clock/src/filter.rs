@@ -1,4 +1,4 @@
-//! The kernel's filter (seccomp) of system calls that stop, made from the table of calls.
+//! The kernel's filter (seccomp) that decides which system calls stop for the tracer, made from the table of calls.
 //!
 //! Owns the conditions under which a call stops. A wait without a time limit, a futex operation that wakes, and a read
 //! of a CPU-time clock do not stop.
@@ -65,7 +65,8 @@ fn passing(instruction: u64) -> BpfProgram {
     ]
 }
 
-/// The kernel stops a system call if one of these conditions holds; an empty list stops each call with this number.
+/// The conditions of which one must hold for the kernel to stop a call of this number. An empty list stops every such
+/// call.
 fn conditions(call: &Call, clock: &Clock, nonce: u64) -> Result<Vec<SeccompRule>, Error> {
     let is = |argument: usize, size: Size, operator: Is, value: u64| {
         SeccompCondition::new(u8::try_from(argument).unwrap_or(u8::MAX), size, operator, value)

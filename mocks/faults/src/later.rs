@@ -4,7 +4,7 @@
 
 use super::{Error, Fault, Lasting};
 
-/// Refuses a fault that begins before the run, when the fault's target does not exist.
+/// Refuses a fault that begins before the run, when the fault's target does not exist yet.
 pub(super) fn begins_later(fault: &Fault) -> Result<(), Error> {
     if fault.is_armed_before() {
         return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });

@@ -93,7 +93,7 @@ pub enum Error {
     TooMany {
         /// The interval in `random.every`.
         every: Span,
-        /// The number of faults with this interval.
+        /// The number of faults that this interval would give.
         count: u64,
         /// The shortest interval that is allowed.
         instead: Span,

@@ -179,8 +179,8 @@ fn wanted_by(resource: &Resource, value: &Value) -> Option<(String, i64)> {
     Some((object::meta(value, "uid").to_owned(), replicas))
 }
 
-/// The conditions of a budget with this `DisruptionAllowed` condition. The time of the condition changes only if its
-/// status changes.
+/// The conditions of a budget, with `shown` as the condition `DisruptionAllowed`. The time of the condition changes
+/// only if its status changes.
 fn conditions(budget: &Value, shown: (&str, &str, &str), generation: &Value, now: Timestamp) -> Value {
     let (is, reason, message) = shown;
     let mut all = budget.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -136,8 +136,8 @@ pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
     let _ = written(tid, &rewrite);
 }
 
-/// The program's bytes around a site that a short jump reaches; only those before the site, if the others go beyond the
-/// end of the program's memory.
+/// The program's bytes around a site that a short jump reaches; only the bytes before the site, if the bytes behind it
+/// go beyond the end of the program's memory.
 fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
     let reads = [(REACH, 2 * REACH), (REACH, REACH + CALL_BYTES), (8, 8 + CALL_BYTES)];
     reads.into_iter().find_map(|(before, length)| {

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 /// If a reset comes more than this many microseconds after a flush, the flushed bytes count as read. A reset discards
 /// bytes that the client's kernel holds unread.
 const READ_WITHIN_US: u64 = 1_000_000;
-/// Marks within this time, in microseconds, are merged into one mark, so that the last second has only a few marks.
+/// Marks that are made within this many microseconds become one mark, so that the last second has only a few marks.
 const GRAIN_US: u64 = 100_000;
 
 #[derive(Debug)]

@@ -112,7 +112,7 @@ impl<'a> Kubectl<'a> {
 }
 
 /// The oldest and the newest `kubectl` on the machine. Searches for `kubectl` and `kubectl.1.*` in the folders of
-/// `PATH` and in the folders to which links in them lead, where packages keep older versions.
+/// `PATH` and in the folders to which links in those folders lead, where packages keep older versions.
 fn programs() -> Vec<PathBuf> {
     let mut folders = installer::folders();
     let links: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.join("kubectl").canonicalize().ok()).collect();

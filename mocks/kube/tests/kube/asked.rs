@@ -1,5 +1,5 @@
-//! Tests of the complete record of a followed user's requests: each request appears once, a watch when it is answered
-//! and when it ends.
+//! Tests of the complete record of a followed user's requests: each request appears once, but a watch twice: when it is
+//! answered and when it ends.
 
 use std::time::{Duration, Instant};
 

@@ -235,7 +235,7 @@ async fn an_update_is_charged_for_what_it_adds_to_a_quota() {
     assert_eq!(client.patch(&path, MERGE, &ports(&[80])).await.0, 200, "less is always allowed");
 }
 
-/// The warnings are those of the type checker of 1.34.1.
+/// The warnings in a policy's status are those of the type checker of kube-apiserver 1.34.1.
 #[tokio::test]
 async fn expressions_are_checked_against_the_types_of_matched_objects() {
     let (_world, mut client) = world().await;

@@ -23,7 +23,7 @@ pub(super) static RELEASES: Releases = Releases::of(PACKED);
 pub enum ReleaseError {
     #[error("Kubernetes {release} has no table; choose one of: {known}")]
     Unknown { release: String, known: String },
-    /// Another server of this process uses the table of another release.
+    /// A server of this process uses the table of another release already.
     #[error("Kubernetes {release} cannot be served beside {other} in one process")]
     Other { release: String, other: &'static str },
 }

@@ -168,9 +168,9 @@ fn merge_list<'p>(
     Ok(())
 }
 
-/// Orders a merged list like the real library. Items in the patch keep the patch's order, and all other items keep
-/// their old order. Between an item of the patch and another item, their old order decides. A new item of the patch
-/// comes before items that only the old list has.
+/// Orders a merged list like the library of a real server. Items in the patch keep the patch's order, and all other
+/// items keep their old order. Between an item of the patch and another item, their old order decides. A new item of
+/// the patch comes before items that only the old list has.
 fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListRule) {
     let place = |among: &[Value], item: &Value| match rule {
         ListRule::ByKey(key) => {

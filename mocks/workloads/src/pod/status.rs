@@ -64,7 +64,7 @@ pub(super) fn of(scene: &mut Scene<'_>, pod: &Value, stage: Stage) -> Option<Val
     Some(status)
 }
 
-/// The conditions without null fields; the API server adds such fields to some conditions.
+/// The conditions without null fields, which the API server adds to some conditions.
 fn bare(conditions: &Value) -> Vec<Value> {
     let mut conditions = conditions.as_array().cloned().unwrap_or_default();
     for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {

@@ -46,7 +46,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     true
 }
 
-/// Sets the default amounts that a container lacks; returns the names of these resources.
+/// Sets the default amounts that a container lacks; returns the names of the resources whose amounts were set.
 fn fill(container: &mut Value, which: &str, defaults: &Value) -> Vec<String> {
     let mut names = Vec::new();
     for (name, amount) in defaults.as_object().into_iter().flatten() {

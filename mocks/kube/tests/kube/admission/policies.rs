@@ -112,7 +112,7 @@ async fn a_limit_range_gives_defaults_and_bounds() {
     assert_eq!(made["metadata"]["annotations"]["kubernetes.io/limit-ranger"], json!(said));
 }
 
-/// The keys and values are those of audit events of a real server.
+/// The keys and values of the audit annotations are those that a real server writes.
 #[tokio::test]
 async fn a_policy_annotates_the_request_in_the_audit() {
     let (_world, mut client) = World::alone().await;
