@@ -2,9 +2,9 @@
 //! why a subject is behind.
 //!
 //! Owns the result ([`Comparison`]) and its pure computation from judged records. A comparison names no best subject.
-//! Each figure ranks the subjects by itself, and only subjects whose intervals do not overlap (module `rank`). The
-//! reader of the comparison decides which figures matter. A subject that died or never began has a table row with its
-//! known facts and no rank, because its figures are from a shorter run.
+//! Each figure has its own ranks, which differ only between subjects whose intervals do not overlap (module `rank`).
+//! The reader of the comparison decides which figures matter. A subject that died or never began has a table row with
+//! its known facts and no rank, because its figures are from a shorter run.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ pub enum Fate {
     Ran,
     /// The subject ended by itself before a run ended.
     Died,
-    /// A run of the subject was broken off for another reason.
+    /// A run of the subject was broken off, although the subject did not end by itself.
     BrokenOff,
     /// The subject was never ready, or none of its runs left a record.
     NeverBegan,

@@ -21,7 +21,8 @@ pub const SCHEMA: &str = "longhaul.size/v1";
 pub const FORECASTS: [u64; 4] = [1_000, 10_000, 33_000, 100_000];
 /// The relists in a row leak only if each relist after the first adds at least this share of the memory of all objects.
 const LEAK_SHARE: f64 = 0.05;
-/// They leak only if all relists after the first together add at least this share of the memory of all objects.
+/// The relists in a row leak only if all relists after the first together add at least this share of the memory of all
+/// objects.
 const LEAK_SHARE_ALL: f64 = 0.3;
 /// If all relists after the first together add less memory than this, in bytes, the growth is noise.
 const LEAK_BYTES_MIN: u64 = 2 << 20;
@@ -97,7 +98,7 @@ pub enum Fate {
     Lived,
     /// The kernel killed the program at the memory limit.
     LimitKilled,
-    /// The program ended by itself or by another signal.
+    /// The program ended by itself, or by a signal not sent for the memory limit.
     Died {
         /// The program's exit status and last output.
         words: String,

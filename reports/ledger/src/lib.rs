@@ -206,9 +206,9 @@ impl Ledger {
         self.objects.give_up(commit.order, t_ms, why, &mut self.tally);
     }
 
-    /// Versions of an object that were committed at least a deadline ago and still wait, oldest first. Before the next
-    /// observation of the object, or its end, the caller adds what the control plane knows about their delivery
-    /// (`came`, `kept`).
+    /// Versions of an object that were committed at least a deadline ago and still wait, oldest first. Before the
+    /// object's next observation or its deletion, the caller adds the control plane's facts about the delivery of the
+    /// versions (`came`, `kept`).
     pub fn overdue_of(&self, uid: &Uid, now_ms: u64) -> Vec<CommitEvent> {
         self.objects.overdue_of(uid, now_ms)
     }
@@ -236,10 +236,10 @@ impl Ledger {
         self.objects.refused(&object::FullName { resource, namespace, name }, t_ms);
     }
 
-    /// The control plane was restored from an older state, in which this old version is its object's newest version
-    /// again. The subject has to observe a restored version again. Versions that a restore undid need no observation,
-    /// and an observation of an undone version is no phantom. A deleted object cannot exist again; a commit that says
-    /// so is a contradiction.
+    /// Notes that the control plane was restored from an older state, in which the version of `commit` is its object's
+    /// newest version. The subject has to observe a restored version again. Versions that a restore undid need no
+    /// observation, and an observation of an undone version is no phantom. A deleted object cannot exist again; a
+    /// commit that says so is a contradiction.
     pub fn restore(&mut self, t_ms: u64, commit: &Commit) {
         self.objects.undo(commit, &mut self.tally);
         self.commit(t_ms, commit);
@@ -279,8 +279,8 @@ impl Ledger {
         self.bury();
     }
 
-    /// A relist closed a gap in the subject's stream. The subject could not see an object that was both created and
-    /// deleted in a gap: after the commit `after_order` and up to the commit `through_order`.
+    /// Notes a gap in the subject's watch, which a relist closed: the commits after `after_order` up to
+    /// `through_order`. The subject could not see an object that was both created and deleted in the gap.
     pub fn gap(&mut self, resource: &str, after_order: Order, through_order: Order) {
         self.objects.gap(resource, after_order, through_order);
     }

@@ -418,7 +418,8 @@ impl Objects {
         }
     }
 
-    /// Handles a version whose deadline has passed.
+    /// Counts a version as overdue. If its object then has too many overdue versions, keeps only a hash of the oldest
+    /// one.
     pub fn overdue(&mut self, order: Order, now_ms: u64, waits: bool, tally: &mut Tally, memory: &mut Memory) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let object = self.by_uid.get_mut(&uid).expect("an open version has an object");

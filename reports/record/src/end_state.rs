@@ -43,7 +43,7 @@ pub struct EndState {
     /// The first few objects that differ, by namespace and name.
     #[serde(default)]
     pub examples: Vec<Difference>,
-    /// The children that the subject makes for churned objects, if the scenario names a kind of them.
+    /// The children that the subject makes for churned objects, if the scenario names a kind of children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<ChildrenState>,
     /// Further kinds of children, if the scenario names several.

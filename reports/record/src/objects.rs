@@ -142,7 +142,7 @@ pub struct Flip {
     pub times: u64,
 }
 
-/// Objects whose deletion was requested and that still existed at the end.
+/// Objects whose deletion was requested and that still existed at the end of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hanging {
@@ -326,10 +326,10 @@ pub struct Siblings {
     pub excess: u64,
     /// The first parents that had too many children.
     pub examples: Vec<TooMany>,
-    /// Children without an owner reference that existed at the end although their parent was deleted.
+    /// Children without an owner reference that existed at the end of the run although their parent was deleted.
     #[serde(skip_serializing_if = "is_zero")]
     pub orphaned: u64,
-    /// The first orphaned children, those with the longest time first.
+    /// The first orphaned children, those of the parents that were deleted earliest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<Orphaned>,
 }

@@ -20,7 +20,7 @@ pub enum Outcome {
     Late,
     /// Neither the version nor a later one was observed by the end of the run.
     Missed,
-    /// The object was deleted, and the deletion was not observed by the end.
+    /// The object was deleted, and the deletion was not observed by the end of the run.
     Ghost,
     /// The object was deleted, and the deletion was observed only after the deadline.
     LateGhost,
@@ -34,7 +34,7 @@ pub enum Outcome {
     Resurrected,
     /// The object was replaced under the same name, and its deletion was never observed.
     IdentitySwap,
-    /// The object was created and deleted inside one outage of the subject's stream: no client could have observed it.
+    /// The object was created and deleted while the subject's watch was interrupted: no client could have observed it.
     Unobservable,
 }
 
@@ -53,11 +53,11 @@ pub struct EventCounts {
     pub coalesced: u64,
     /// Versions observed or superseded only after the deadline.
     pub late: u64,
-    /// Versions of which neither they nor a later version was observed by the end.
+    /// Versions of which neither they nor a later version was observed by the end of the run.
     pub missed: u64,
-    /// Objects of which no version was observed by the end.
+    /// Objects of which no version was observed by the end of the run.
     pub unseen: u64,
-    /// Deletions not observed by the end.
+    /// Deletions not observed by the end of the run.
     pub ghost: u64,
     /// Deletions observed only after the deadline.
     pub late_ghost: u64,
@@ -71,7 +71,7 @@ pub struct EventCounts {
     pub resurrected: u64,
     /// Objects replaced under the same name whose deletion was never observed.
     pub identity_swap: u64,
-    /// Versions of objects created and deleted inside one outage of the subject's stream.
+    /// Versions of objects that were created and deleted while the subject's watch was interrupted.
     pub unobservable: u64,
     /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue, or soon after a
     /// write of the subject to them was refused.

@@ -34,7 +34,7 @@ struct Wrote<'a> {
     message: Option<&'a str>,
 }
 
-/// The first cause of this module that is proven; none if none is proven.
+/// The first cause in the subject's own work that is proven; none if there is no such cause.
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct) -> Option<Explained> {
     let is_late = matches!(row.outcome, Outcome::Late | Outcome::LateGhost);
     let until_ms = row.observed_ms.filter(|_| is_late).unwrap_or(u64::MAX);
@@ -74,7 +74,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     conduct.is_silent.then(silent)
 }
 
-/// The causes of this module that are ruled out, for the sentence of an anomaly without a cause.
+/// The causes in the subject's own work that are ruled out, for the sentence of an anomaly without a cause.
 pub(super) fn ruled_out(conduct: &Conduct) -> String {
     let mut out = vec!["a refused write", "a Lease that it never got", "a queue"];
     if conduct.nothing_readies {

@@ -36,7 +36,7 @@ fn broken(judgement: &Judgement) -> Why {
     plain(judgement.reason.clone())
 }
 
-/// How the subject ended; none if it ran until the end.
+/// How the subject ended; none if it ran until the end of the run.
 fn ended(record: &Record) -> Option<String> {
     let end = record.end.as_ref()?;
     let last = |detail: &str| {

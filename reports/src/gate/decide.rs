@@ -1,4 +1,4 @@
-//! The decision on one metric in one session, from its pairs, by a pure function.
+//! The decision on one metric in one session of a gate, from its pairs of measurements, by a pure function.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,7 @@ use super::slice::Slice;
 /// The pairs of a metric, on the scale of [`super::metric::Rule::against`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pairs {
-    /// B compared with A, one value for each pair: the first or last two measurements of a block.
+    /// B compared with A, one value for each pair: the first or last two measurements of a block of four.
     pub between: Vec<f64>,
     /// A compared with A and B with B: the later measurement of each build in a block with its earlier one.
     pub within: Vec<f64>,

@@ -24,8 +24,8 @@ const HOLE_S: f64 = 20.0;
 const LEVEL: f64 = 60.0 * MIB;
 /// The largest fraction of clean runs (without growth) that may fail.
 pub const FALSE_ALARMS_MOST: f64 = 0.05;
-/// At least this fraction of runs with growth at twice the budget must fail, and of clean runs must pass. For series
-/// with a sudden step or a bend, this fraction applies to growth at four times the budget.
+/// At least this fraction of runs with growth at twice the budget must fail, and at least this fraction of clean runs
+/// must pass. For series with a sudden step or a bend, this fraction applies to growth at four times the budget.
 const DECIDED_LEAST: f64 = 0.8;
 /// At least this fraction of runs with growth at four times the budget must fail.
 const FOUR_TIMES_LEAST: f64 = 0.95;

@@ -45,8 +45,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 
 /// Why the writes cannot be judged.
 enum Untold {
-    /// The scenario leaves no quiet time. In this case a default limit leads to a note, and a limit that the scenario
-    /// sets is undecided.
+    /// The scenario leaves no quiet time (while no other client writes). In this case a default limit leads to a note,
+    /// and a limit that the scenario sets is undecided.
     Short(String),
     /// The harness has a gap in its measurements of the quiet time.
     Unseen(String),

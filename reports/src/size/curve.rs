@@ -71,7 +71,7 @@ pub struct Forecast {
     /// The bounds of the 95 % interval; absent with fewer than three points.
     pub lower_bytes: Option<u64>,
     pub upper_bytes: Option<u64>,
-    /// The number of objects divided by the largest number in the rows; absent if it is not larger.
+    /// The number of objects divided by the largest number in the rows; absent if the quotient is at most 1.
     pub beyond_times: Option<f64>,
 }
 

@@ -10,10 +10,9 @@ use units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Writes {
-    /// How often the subject may write one object while no other client writes. The judge uses the drain, except its
-    /// start, in which the subject may catch up. An object counts if it was written in each third of that time, and
-    /// more often than this limit. Leases, events and writes without a change do not count. `0/s`: not at all. Default
-    /// `6/m`.
+    /// How often the subject may write one object while no other client writes. The time judged is the drain, after
+    /// some time to catch up. An object counts if it was written in each third of that time, and more often than this
+    /// limit. Leases, events and writes without a change do not count. `0/s`: not at all. Default `6/m`.
     pub steady: Option<Rate>,
 }
 

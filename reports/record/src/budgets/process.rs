@@ -35,8 +35,8 @@ pub struct Memory {
     /// How much memory may grow with each admission review.
     pub growth_per_request: Option<Bytes>,
     /// How much more memory (as for `growth`) may be in use after a burst of deletions than before the objects were
-    /// made. The judge needs ten seconds before the objects are made and fifteen after the burst, with about the same
-    /// number of objects. Between them, it needs five seconds with at least twice as many objects.
+    /// made. Needs ten seconds before and fifteen seconds after with about the same small number of objects. Needs five
+    /// seconds between with at least twice as many objects.
     pub retained: Option<Bytes>,
 }
 

@@ -139,7 +139,8 @@ pub struct AdmissionRow {
     pub wrong_allows: u64,
     /// Admissions with a locked image whose tag now has another digest.
     pub moved: u64,
-    /// Admissions with such a moved tag that pin the image to another digest than the locked one.
+    /// Admissions with a locked image and a moved tag (`moved`) that pin the image to another digest than the locked
+    /// one.
     pub unlocked: u64,
     /// Response time from the planned start, of all outcomes.
     pub response: Option<Quantiles>,

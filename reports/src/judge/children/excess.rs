@@ -2,7 +2,7 @@
 //!
 //! A typical cause: the subject makes a child twice, with a name that the server generates, because its cache does not
 //! contain the first child yet. A garbage collector, or the subject's next reconciliation, removes the second child
-//! before the end.
+//! before the end of the run.
 
 use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,5 +1,5 @@
-//! `children.orphaned`: children without an owner reference that still exist at the end although their parent was
-//! deleted.
+//! `children.orphaned`: children without an owner reference that still exist at the end of the run although their
+//! parent was deleted.
 //!
 //! The garbage collector deletes children with an owner reference; the subject must delete other children. Children
 //! without an owner reference are found by their name or labels.

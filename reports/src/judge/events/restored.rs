@@ -1,5 +1,5 @@
-//! `events.restored`: at the end each object has its expected children, including those that the harness deleted or
-//! edited.
+//! `events.restored`: at the end of the run each object has its expected children, including those that the harness
+//! deleted or edited.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{ChildProblem, ChildrenState, Drifted, EventCounts, Record};

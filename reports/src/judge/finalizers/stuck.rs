@@ -1,4 +1,4 @@
-//! `finalizers.stuck`: deleted objects that still exist at the end because of a finalizer of the subject.
+//! `finalizers.stuck`: deleted objects that still exist at the end of the run because of a finalizer of the subject.
 //!
 //! A finalizer counts only if the subject added it. A finalizer in the scenario's own template may belong to any
 //! program: it is reported and not judged. An object does not count if its deletion was requested less than the

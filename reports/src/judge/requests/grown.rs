@@ -1,8 +1,8 @@
 //! Decides whether watches multiply with each end: the client opens two watches for one that ended.
 //!
-//! Owns the rule that decides when watches of one scope count as multiplied. The functions are pure; the budget
-//! `events.watchGrowth` and the module `causes` use them. A watch whose end a fault hides does not count as open: if a
-//! client gives up a silent dead connection, the control plane does not notice.
+//! Owns the rule that decides when watches of one scope (resource, namespace and selectors) count as multiplied. The
+//! functions are pure; the budget `events.watchGrowth` and the module `causes` use them. A watch whose end a fault
+//! hides does not count as open: if a client gives up a silent dead connection, the control plane does not notice.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const FOLLOWS_WITHIN_MS: u64 = 10_000;
 const MOST_LEAST: u64 = 4;
 /// Minimum factor by which the number of open watches has to grow.
 const TIMES_LEAST: u64 = 3;
-/// Watches multiplied only if after at least this many ends of watches more watches were open than before. After one
+/// Watches multiplied only if, after at least this many ends of watches, more watches were open than before. After one
 /// end, more open watches may have another reason; after two ends they do not.
 const ENDS_LEAST: usize = 2;
 /// Faults during which a watch may have ended but look open, in addition to faults that lose sent data.

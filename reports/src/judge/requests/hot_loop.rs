@@ -12,7 +12,7 @@ use crate::words::{count, millis, three_digits};
 /// The length, in milliseconds, of the time windows in which fruitless requests are counted.
 pub(super) const WINDOW_MS: u64 = 5000;
 
-/// The time window with the most fruitless requests of one scope.
+/// The time window with the largest number of fruitless requests for one scope (resource, namespace and selectors).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Busiest {
     requests: u64,

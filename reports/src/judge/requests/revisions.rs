@@ -30,7 +30,7 @@ pub(super) enum Stale {
     },
 }
 
-/// The subject's state in one scope, as far as its earlier requests prove it.
+/// The subject's state in one scope (resource, namespace and selectors), as far as its earlier requests prove it.
 #[derive(Debug, Default)]
 struct Marks {
     /// The newest revision that the server answered with 410 since the subject's last list.

@@ -130,8 +130,8 @@ impl Burst {
     }
 }
 
-/// The name and the values of the judged series: the heap in use if the subject reports it until the end, else the
-/// resident set.
+/// The name and the values of the judged series: the heap in use if the subject reports it until the end of the run,
+/// else the resident set.
 fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
     let of = record.metrics.iter().find_map(|row| row.heap_of.as_deref());
     let heap: Vec<_> = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes?))).collect();

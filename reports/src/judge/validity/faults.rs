@@ -18,9 +18,9 @@ pub(in crate::judge) const FAULT: Name = Name {
 };
 /// The condition of validity for all faults that were never hit.
 const FAULTS: Name = condition("faults");
-/// The fraction of the drawn faults of one name that must be hit; if fewer are hit, each fault without a hit makes the
-/// run undecided. The times of drawn faults are random, and a fault may come before the subject has recovered from the
-/// previous one.
+/// The fraction of the drawn (random) faults of one name that must be hit; if fewer are hit, each fault without a hit
+/// makes the run undecided. The times of drawn faults are random, and a fault may come before the subject has recovered
+/// from the previous one.
 const LOT_HIT_LEAST: f64 = 0.75;
 /// Maximum number of faults that the report lists one by one. If a run has more faults, those that were hit are grouped
 /// by name.

@@ -1,4 +1,4 @@
-//! Tests of `writes.steady` with writes in the quiet time of a record.
+//! Tests of `writes.steady` with writes in a quiet time (while no other client writes).
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};

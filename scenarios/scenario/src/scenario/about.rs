@@ -14,7 +14,8 @@ impl Scenario {
         self.subject.witness.sees(&self.about())
     }
 
-    /// The field of each object in which the subject shows its progress, if the witness reads such a field.
+    /// The fields of each object in which the subject shows the version that it handled, if the witness reads such
+    /// fields.
     pub fn looks(&self) -> Option<Looks> {
         let own = self.churn.iter().filter_map(|churn| Some(churn.finalizers.as_ref()?.name.clone())).collect();
         self.subject.witness.looks().map(|looks| Looks { own, ..looks })

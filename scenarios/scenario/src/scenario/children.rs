@@ -19,7 +19,7 @@ const KINDS_MAX: usize = 10;
 /// equal, so that a subject has time to restore the child.
 const RESTORED_WITHIN: Span = Span::from_secs(3);
 
-/// The kinds of objects that a subject creates for others: none, one, or a list of them.
+/// The kinds of objects that a subject creates for other objects: none, one, or a list of kinds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kinds(pub Vec<Children>);
 
@@ -69,7 +69,7 @@ pub struct Drift {
     pub at: Option<Span>,
     /// Instead of `at`: time after the last write of the load, when no further writes come.
     pub after_load: Option<Span>,
-    /// The share of the children existing at that time that are changed: more than 0, at most 1.
+    /// The share of the existing children that the harness changes: more than 0, at most 1.
     pub share: f64,
     /// A merge patch (RFC 7386) that edits the selected children. Default: they are deleted.
     pub edit: Option<serde_json::Map<String, serde_json::Value>>,

@@ -77,8 +77,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Keeps the faults for which `keeps` returns true; its second argument has all planned faults. Returns the names
-    /// of the removed faults. The random faults must be drawn again after this call.
+    /// Keeps the faults for which `keeps` returns true; the second argument of `keeps` has all planned faults. Returns
+    /// the names of the removed faults. The random faults must be drawn again after this call.
     pub fn retain(&mut self, mut keeps: impl FnMut(&Fault, &[Fault]) -> bool) -> Vec<&'static str> {
         self.all.truncate(self.planned);
         let mut left_out = Vec::new();

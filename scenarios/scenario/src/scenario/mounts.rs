@@ -13,8 +13,9 @@ const MOUNTS_MAX: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Mount {
-    /// Token, authority certificate and namespace of a service account in this namespace. The program also gets `KUBERNETES_SERVICE_HOST`
-    /// and `KUBERNETES_SERVICE_PORT`, so its in-cluster configuration leads to the API server of the run.
+    /// Token, authority certificate and namespace of a service account in the named namespace. The program also gets
+    /// `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`, so its in-cluster configuration leads to the API server
+    /// of the run.
     ServiceAccount(String),
     /// The data of the Secret `NAMESPACE/NAME`, one file for each key. A change of the Secret appears in the files
     /// within a second.

@@ -60,9 +60,9 @@ pub struct Serves {
     /// The path of the webhook, such as `/mutate`. Do not set the path with `install: {webhooks: FILE}`, because that
     /// file contains it.
     pub path: Option<String>,
-    /// The port, if the program always uses the same one: 9443 for a controller-runtime program without a flag. If it
-    /// is set, two runs cannot use the port at the same time, nor can the two builds that a gate compares. Default: a
-    /// free port, `LONGHAUL_WEBHOOK_PORT`.
+    /// The port, if the program always uses the same one: 9443 for a controller-runtime program without a flag. Neither
+    /// two runs nor the two builds that a gate compares can use a fixed port at the same time. Default: a free port,
+    /// `LONGHAUL_WEBHOOK_PORT`.
     pub port: Option<u16>,
 }
 

@@ -15,8 +15,8 @@ const NODES_MAX: u32 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Workloads {
-    /// Time of a Pod from its scheduling to its readiness. After this time also a claim is bound and a load balancer
-    /// gets an address. A Pod of a Job ends after twice the time `readyAfter`.
+    /// Time of a Pod from its scheduling to its readiness. A volume claim is bound, and a load balancer gets an
+    /// address, after the same time. A Pod of a Job ends after twice the time `readyAfter`.
     #[serde(default = "ready_after")]
     pub ready_after: Span,
     /// Time from readiness to the end of a Pod with `restartPolicy: Never` or `OnFailure` that does not belong to a
@@ -39,7 +39,8 @@ impl Workloads {
     }
 }
 
-/// Default of `readyAfter`: long enough to show a subject that does not wait, and short enough for a run of a minute.
+/// Default of `readyAfter`: long enough to reveal a subject that does not wait for readiness, and short enough for a
+/// run of a minute.
 fn ready_after() -> Span {
     Span::from_millis(200)
 }

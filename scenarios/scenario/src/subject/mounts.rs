@@ -1,6 +1,6 @@
 //! Mounts folders for one program only, as a kubelet does, in a mount namespace of the program.
 //!
-//! This module builds the command that creates this namespace. The crate `scenarios` writes the files in these folders.
+//! This module builds the command that creates the namespace. The crate `scenarios` writes the files in the folders.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

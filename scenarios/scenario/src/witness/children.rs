@@ -91,7 +91,7 @@ impl Kind for Children {
         Ok(())
     }
 
-    /// The children show all progress of the subject. In the parents only the finalizers are read.
+    /// The children show the versions that the subject handled. In the parents, the witness reads only the finalizers.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }

@@ -79,7 +79,8 @@ pub enum Of {
 pub enum What {
     /// The subject knows the object.
     There {
-        /// Whether the end of this sign, such as a child, will prove that the subject saw the deletion.
+        /// Whether the end of the sign that shows the object, such as a child, will prove that the subject saw the
+        /// deletion.
         ends: bool,
     },
     /// The subject knows the version with this generation or resourceVersion, depending on the witness.

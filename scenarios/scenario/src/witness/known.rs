@@ -1,5 +1,5 @@
 //! Keeps the existing objects, and for each the versions that the subject has proven to know. This module turns claims
-//! without a version into observations.
+//! (reports that name no version) into observations.
 //!
 //! Commits are read in their order, and each claim is resolved with all commits before the claim. A version is proven
 //! once, by the first claim about it or about a newer version. The proof of a deletion is the end of a sign, such as a

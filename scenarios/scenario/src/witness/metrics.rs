@@ -77,7 +77,8 @@ impl Kind for Metrics {
         }
     }
 
-    /// The series show all progress of the subject. In the watched objects only the finalizers are read.
+    /// The series show the versions that the subject handled. In the watched objects, the witness reads only the
+    /// finalizers.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }

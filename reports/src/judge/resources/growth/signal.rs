@@ -26,7 +26,7 @@ const READINGS_LEAST: usize = 36;
 /// The count of another resource grew with the resident set if its value in the last quarter of the steady phase is at
 /// least this many times that of the first quarter.
 const MORE_SHARE: f64 = 1.5;
-/// Minimum difference between last and first quarter of the steady phase for such a count.
+/// Minimum difference of another resource's count between the last and the first quarter of the steady phase.
 const MORE_LEAST: f64 = 8.0;
 
 /// Judges memory by the better of the two series, heap or resident set.

@@ -262,7 +262,8 @@ fn through(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks load from worker processes: workers get the right answers before the run, and no changes during the run.
+/// Refuses load from worker processes if the right answers may change during the run: workers learn them only before
+/// the run.
 fn workers(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.workers.is_some()) else { return Ok(()) };
     let upkeep = scenario.subject.upkeep();

@@ -148,7 +148,7 @@ impl<'a> Hook<'a> {
 }
 
 impl Written {
-    /// These writes as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
+    /// The writes to the resource as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
     fn told(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{} {}{dot}{} by the {}", self.operations.join("|"), self.plural, self.group, self.by)
