@@ -286,8 +286,8 @@ impl Audit {
     }
 
     /// Lists once more, waits until the watch has shown all objects of the list (see [`Config::catch_up_limit`]), and
-    /// ends the watch. The report contains the disagreements that remain after that. Commits can still be read after
-    /// that.
+    /// ends the watch. The report contains the disagreements that still exist then. Commits can still be read after
+    /// this call.
     ///
     /// Other clients may write during this call. An object agrees if the watch showed the version that the list
     /// contains.

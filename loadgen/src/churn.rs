@@ -7,7 +7,8 @@
 //! Several resources can be churned at once. Each section of the scenario has its own plan, worker and namespaces. From
 //! the second section on, labels and names have a letter after the seed.
 //!
-//! Namespaces are named `lh-<seed>-<k>`. Each namespace is created before its first object and deleted after its last.
+//! Namespaces are named `lh-<seed>-<number>`. Each namespace is created before its first object and deleted after its
+//! last.
 
 mod answers;
 pub(crate) mod api;

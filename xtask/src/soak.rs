@@ -22,7 +22,7 @@ pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<
 /// The features of the service in every soak: the lean service, and the memory allocator of releases, because runs
 /// judge memory.
 const LEAN: [&str; 3] = ["admission", "packages", "jemalloc"];
-/// Texts that a scenario may contain, each with the feature of the service that it needs.
+/// Texts that a scenario may contain, each with the feature that the service then needs.
 const ASKED_BY: [(&str, &str); 7] = [
     ("signed: true", "verify"),
     ("validators:", "validator"),

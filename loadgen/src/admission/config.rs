@@ -77,9 +77,9 @@ pub struct Config {
     #[serde(default = "default_timeout")]
     pub timeout: Span,
     /// The size of the reviews, within 2 %. Objects grow as real objects do: more containers, environment, volumes,
-    /// annotations, files. Some kinds cannot be so small or so large: a scale, an eviction, a workload in less than 4
-    /// KiB, a Namespace in more than 200 KiB. Reviews of kinds that cannot reach the size come as near to it as they
-    /// can. Without `size`, reviews have their natural size.
+    /// annotations, files. Some kinds cannot have every size: a scale and an eviction have one size, a workload is not
+    /// smaller than 4 KiB, a Namespace not larger than 200 KiB. Reviews of kinds that cannot reach the size come as
+    /// near to it as they can. Without `size`, reviews have their natural size.
     pub size: Option<Size>,
     /// Maximum number of calls in flight at once. A request beyond this limit counts as overflow.
     #[serde(default = "default_max_in_flight")]

@@ -123,7 +123,7 @@ impl Kind {
         )
     }
 
-    /// The controller that makes objects for this kind, a service account in `kube-system`.
+    /// The service account, in `kube-system`, of the controller that makes the dependents of this kind.
     pub(super) fn controller(self) -> &'static str {
         match self {
             Self::Deployment => "deployment-controller",

@@ -2,9 +2,9 @@
 //!
 //! In a right answer every image of the object is pinned to its digest in the user's own spelling, and nothing else is
 //! changed. Images that were pinned before stay as they are. If an image does not exist, the answer is a denial; a
-//! DELETE is allowed unchanged. If signatures are checked, an image that fails the check must be denied, by tag or by
-//! digest, and the denial must name the class of the failure. Images that an update of an object leaves unchanged are
-//! not checked.
+//! DELETE is allowed unchanged. If signatures are checked, an image that fails the check must be denied, whether the
+//! object names it by tag or digest, and the denial must name the class of the failure. Images that an update of an
+//! object leaves unchanged are not checked.
 
 mod turned;
 

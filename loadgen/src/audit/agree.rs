@@ -20,8 +20,8 @@ use facts::{Change, Commit, Revision, Uid};
 pub const GRACE: Duration = Duration::from_secs(90);
 /// Maximum number of remembered commits, about 40 MiB: 90 s at 2,000 commits a second.
 const COMMITS_MAX: usize = 180_000;
-/// Maximum number of writes that wait for their commit. With more waiting writes, the watch has shown no commits for a
-/// long time.
+/// Maximum number of writes that wait for their commit. If more writes wait, the watch has shown no commits for a long
+/// time.
 const WAITING_MAX: usize = 180_000;
 
 /// Compares commits and writes as they arrive. Memory is bounded by [`GRACE`] and a fixed number of commits.

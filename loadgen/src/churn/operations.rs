@@ -38,7 +38,7 @@ pub(super) enum Kind {
     Delete,
     /// All objects of a group are deleted by one request.
     Collect,
-    /// An object that the webhooks must refuse is sent, into the namespace of this object.
+    /// An object that the webhooks must refuse is sent, into the namespace of [`Operation::object`].
     Denied,
 }
 

@@ -214,8 +214,8 @@ impl Plan {
     }
 
     /// The next planned writes from `from` to `until` on the objects in `of`, which are identified by namespace and
-    /// name. The times are durations since the plan's start. The canary is not in the plan, so it counts as written at
-    /// once.
+    /// name. The times are durations since the plan's start. The canary is not in the plan, so its next write counts as
+    /// planned for `from`.
     pub fn next_writes(
         &self,
         of: &BTreeSet<(String, String)>,

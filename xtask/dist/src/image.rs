@@ -1,7 +1,8 @@
 //! Makes images without a container engine: programs without a base image, in an OCI image layout.
 //!
-//! The formats follow the OCI image specification 1.1 (image-layout.md, manifest.md, config.md). The tar also contains
-//! a `manifest.json`, which every version of `docker load` reads. Newer container engines read the OCI layout.
+//! The formats follow the OCI image specification 1.1 (image-layout.md, manifest.md, config.md). The tar of an image
+//! also contains a `manifest.json`, which every version of `docker load` reads. Newer container engines read the OCI
+//! layout.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Runs the workflow and the script of docs/ci.md unchanged, as a project's CI pipeline would.
 //!
 //! The example project has a Makefile, the scenario of docs/ci.md, and the example watcher in Python as its program. In
-//! a second project the program ignores deletions, because a gate that always passes would pass all other checks.
+//! a second project the program ignores deletions: only this project reveals a CI pipeline that always passes.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,8 +2,8 @@
 //! change.
 //!
 //! The repository contains the example project of docs/ci.md: a watcher in Python. The first change of the repository
-//! is harmless. With the second change the program ignores deletions, because a gate that always passes would pass all
-//! other checks.
+//! is harmless. With the second change the program ignores deletions: only this change reveals a gate that always
+//! passes.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -19,8 +19,8 @@ use crate::{Size, seed};
 const MOST_CONTAINERS: usize = 3;
 /// The size in bytes below which objects have only the fields that every user writes.
 const LEAN_BELOW: u64 = 12 << 10;
-/// The size in bytes above which an object cannot come from a client-side `kubectl apply`: its copy of the manifest
-/// would be larger than annotations may be.
+/// The size in bytes above which an object cannot come from a client-side `kubectl apply`: the annotation with the copy
+/// of the manifest would be larger than annotations may be.
 const APPLIED_BELOW: u64 = 200 << 10;
 /// The allowed deviation of a review from its requested size: the size divided by this number.
 const TOLERANCE: u64 = 100;

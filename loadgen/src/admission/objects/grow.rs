@@ -194,7 +194,7 @@ fn words(rng: &mut ChaCha8Rng, length: usize, separator: impl Fn(usize) -> char)
     text
 }
 
-/// Adds the bytes to an existing text, if they are too few for an entry.
+/// Makes an existing text longer, for bytes that are too few for an entry of their own.
 fn lengthen(text: &mut Value, bytes: usize, rng: &mut ChaCha8Rng) {
     if let Value::String(text) = text {
         text.push_str(&phrase(rng, bytes.min(SMALLEST * 2)));

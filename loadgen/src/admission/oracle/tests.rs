@@ -275,8 +275,9 @@ fn an_image_is_denied_by_what_its_signatures_say() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["invalid", "mismatch", "not-found", "unsigned"]);
 }
 
-/// After a key is removed, the images that are signed with it must be denied, by tag or by digest. After the key comes
-/// back, the images must be allowed. Images that an update leaves unchanged are not checked.
+/// After a key is removed, the images that are signed with the key must be denied, whether the object names them by tag
+/// or digest. After the key comes back, the images must be allowed. Images that an update leaves unchanged are not
+/// checked.
 #[test]
 fn a_removed_key_turns_the_verdict() {
     let corpus = Corpus::build(&Mix { label_pod: 1, ..Mix::usual() }, None, 4, &signed()[..2]);
