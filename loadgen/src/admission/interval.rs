@@ -41,8 +41,8 @@ counts! {
         pub planned: u64,
         /// Requests whose call was begun.
         pub sent: u64,
-        /// Requests that were not sent, because the limit of calls in flight or of streams was reached, or the worker
-        /// was late.
+        /// Requests that were not sent, because the limit of calls in flight or of streams was reached, or the sending
+        /// thread was late.
         pub overflow: u64,
         /// Valid answers that allow the request.
         pub allowed: u64,

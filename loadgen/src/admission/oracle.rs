@@ -215,8 +215,8 @@ fn unnamed(refused: &[Refused], message: &str) -> Option<String> {
     Some(format!("but not {written} as `{}`", why.name()))
 }
 
-/// Whether the patch is one plain write for each image that must change, or absent if no image must change. Nearly
-/// every answer has such a patch, and then nothing needs to be parsed or patched.
+/// Whether the patch has exactly one `replace` or `add` for each image that must change, or is absent if no image must
+/// change. Nearly every answer has such a patch, and then nothing needs to be parsed or patched.
 fn is_exactly(patch: Option<&Patch>, images: &[Field]) -> bool {
     let patch = patch.map_or(&[][..], |patch| &patch.0);
     let to_change = || images.iter().filter(|field| field.must_change());

@@ -17,7 +17,7 @@ pub struct Counts {
     pub planned: u64,
     /// Number of calls that were made.
     pub sent: u64,
-    /// Number of calls that were not made, because too many were in flight or the worker was late.
+    /// Number of calls that were not made, because too many were in flight or the sending thread was late.
     pub overflow: u64,
     /// Successful answers to reads of counts and lists.
     pub read: u64,
