@@ -175,7 +175,8 @@ impl Found {
         }
     }
 
-    /// Sorts the most important facts to the front, removes duplicates, and adds facts from the sources to programs.
+    /// Moves the most important facts to the front, removes duplicates, and completes each program with facts from its
+    /// source files.
     fn sort(&mut self) {
         // An object beside the definition is as good a sample as one in a folder of samples.
         let has_sample = |one: &sample::Sample, all: &[sample::Sample]| {

@@ -162,7 +162,8 @@ impl Rows<'_> {
     }
 }
 
-/// Refuses a step if the machine lacks the memory, by an estimate from the earlier rows. The error is the reason.
+/// Refuses a step (a number of objects of one size) if the machine lacks the memory, by an estimate from the latest
+/// row. The error is the reason.
 fn room(sizes: &Sizes, step: Step, free: Option<u64>) -> Result<(), String> {
     let Some(free) = free else { return Ok(()) };
     let mut needed = sizes.steps.iter().filter_map(|row| {

@@ -103,7 +103,8 @@ impl ApiServer {
         !matches!(self.held, Held::Real { .. })
     }
 
-    /// The server's processes, for CPU and memory. Returns an error if the server runs inside the benchmark's process.
+    /// The server's processes, whose CPU time and memory are measured. Returns an error if the server runs inside the
+    /// benchmark's process.
     pub(crate) fn measured(&self) -> Result<&Measured> {
         match &self.held {
             Held::Process { running, .. } => Ok(&running.measured),

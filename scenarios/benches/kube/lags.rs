@@ -10,7 +10,7 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-/// The text before a write's number in an object; the next constant is the number of its digits.
+/// The text before a write's number in an object; the next constant is the number of digits of a write's number.
 const KEY: &[u8] = br#""write":""#;
 const DIGITS: usize = 16;
 /// Maximum delay that is recorded, in microseconds; longer delays are recorded as this value.

@@ -41,20 +41,21 @@ const CROWD_WRITES: usize = 100;
 /// A measurement that can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
-    /// Memory of watchers, and events to the largest number of watchers.
+    /// Measures the memory of watchers, and the cost of events for the largest number of watchers.
     Watchers,
-    /// Creates, lists and the memory of objects.
+    /// Measures the cost of creates and lists, and the memory of objects.
     Lists,
-    /// Updates, and events to 100 and to 1,000 watchers.
+    /// Measures the cost of updates, and of events for 100 and for 1,000 watchers.
     Events,
-    /// The highest rate of updates of one kind, with one watcher. Like all `scale-…`, this measurement runs only if
-    /// `--only` names it.
+    /// Measures the highest rate of updates of one kind, with one watcher. Like all `scale-…`, this measurement runs
+    /// only if `--only` names it.
     ScaleUpdates,
-    /// 18,000 open watches.
+    /// Measures the memory of 18,000 open watches, and the time until all have received one change.
     ScaleWatches,
-    /// 100,000 objects of 10 KiB, and the first list of all objects.
+    /// Measures the memory of 100,000 objects of 10 KiB, and the delay of other reads during the first list of all
+    /// objects.
     ScaleObjects,
-    /// Delay of watchers while another watch is never read.
+    /// Measures the delay of watchers while another watch is never read.
     ScaleReader,
 }
 

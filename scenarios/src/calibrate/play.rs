@@ -28,7 +28,7 @@ const REPORT: &str = "report: ";
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub only: Vec<String>,
-    /// Whether to run also rows of the calibration that take long.
+    /// Whether to run also planted bugs that take longer than two minutes each.
     pub long: bool,
     /// Number of runs for each planted bug.
     pub repeats: u32,

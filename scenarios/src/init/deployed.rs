@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Maximum number of workloads of a project that are kept.
 const WORKLOADS_MAX: usize = 100;
-/// Maximum number of other objects of a project that are kept.
+/// Maximum number of objects, other than workloads, of a project that are kept.
 const OBJECTS_MAX: usize = 200;
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 /// Kinds of objects that a program reads or needs in its cluster.
@@ -85,7 +85,7 @@ impl Workloads {
         }
     }
 
-    /// Removes objects of unwanted files, unless no object would remain.
+    /// Keeps only workloads from files that `is_wanted` accepts, if there are any.
     pub(super) fn prefer(&mut self, is_wanted: &dyn Fn(&Path) -> bool) {
         if self.all.iter().any(|one| is_wanted(&one.file)) {
             self.all.retain(|one| is_wanted(&one.file));

@@ -32,9 +32,9 @@ pub(crate) struct Sources {
     /// Folders of packages that start a manager or informers.
     controlling: BTreeSet<PathBuf>,
     constants: BTreeMap<String, String>,
-    /// Arguments of `AddFinalizer`, as written.
+    /// Arguments of `AddFinalizer`, as written in the source.
     finalizers: BTreeSet<String>,
-    /// Types of conditions that are set together with the generation, as written.
+    /// Types of conditions that are set together with the generation, as written in the source.
     conditions: BTreeSet<String>,
     /// Whether a value is assigned to a field `ObservedGeneration`.
     pub(super) observes: bool,
@@ -58,7 +58,7 @@ const CONTROLS: [&str; 7] = [
     "manager.New(",
     "NewFilteredSharedInformerFactory",
 ];
-/// Folders of programs for the project's developers or for a command line, which are no controllers.
+/// Folders whose programs are no controllers, but tools for the project's developers, or command-line programs.
 const ASIDE: [&str; 14] = [
     "test",
     "tests",

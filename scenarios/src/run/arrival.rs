@@ -54,7 +54,8 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Whether the traffic must be read to judge overdue versions: at an observation, or with `ends` at a deletion.
+    /// Whether the traffic must be read to learn how faults delayed an object's overdue versions. With `ends`, the
+    /// object was deleted; otherwise the subject reported an observation of the object.
     pub(super) fn matter(&self, ends: bool) -> bool {
         !self.spans.is_empty() && (ends || self.gives_back)
     }

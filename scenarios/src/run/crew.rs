@@ -49,7 +49,7 @@ fn kubectl() -> Result<PathBuf> {
     crate::init::kubectl().ok_or(kind::guest::Error::NoKubectl).context("`workers` in Pods are started by kubectl")
 }
 
-/// A text for the plan about the workers; `None` without workers.
+/// The text about workers in the printed plan; `None` without workers.
 pub(super) fn planned(scenario: &Scenario) -> Option<String> {
     let wanted = scenario.admission.as_ref()?.workers.as_ref()?;
     let place = if scenario.control_plane.kind.has_nodes() { "Pods of one Job" } else { "processes of this machine" };

@@ -38,7 +38,7 @@ const ALONE_FOR: Duration = Duration::from_secs(5);
 /// How far ahead the churn's plan is searched for writes of parents, and the longest wait for a restoration.
 const AHEAD: Duration = Duration::from_mins(5);
 
-/// The planned and finished changes of a run.
+/// The planned and finished changes of children in a run.
 #[derive(Default)]
 pub(super) struct Drifts {
     plan: Option<Plan>,

@@ -82,7 +82,7 @@ pub(super) enum Ready {
 }
 
 impl Ready {
-    /// Readiness by a page of the subject at this URL. The error explains why the URL is wrong.
+    /// The readiness condition that the subject's page at this URL answers. The error explains why the URL is wrong.
     pub(super) fn page(url: &str) -> Result<Self, String> {
         let (host, uri) = fetch::page_address(url, "http://127.0.0.1:8081/readyz")?;
         Ok(Self::Page(host, uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()))

@@ -24,7 +24,8 @@ const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhoo
 /// lags by a second. For a webhook without a visible effect the whole time passes, because the harness cannot notice a
 /// call.
 const EFFECT_LIMIT: Duration = Duration::from_secs(3);
-/// Longest wait for service accounts; a busy controller manager needs a second or two.
+/// Longest wait until the namespaces of the load have service accounts; a busy controller manager needs a second or
+/// two.
 const ACCOUNTS_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 const SERVICE_PATH: &str = "/mutate";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadgen::admission::Interval;
 
 /// Maximum number of intervals by which a worker may be behind the fastest worker. A worker that is further behind
-/// counts as hanging, which bounds the number of waiting intervals.
+/// counts as hanging. This limit bounds the number of intervals that wait for a slow worker.
 const BEHIND_MAX: u64 = 30;
 
 /// A mistake of a worker, as a text after the worker's name.

@@ -85,7 +85,7 @@ impl Rollout {
         Self { cluster, deployments: deployments.iter().map(named).collect(), reached }
     }
 
-    /// The Pods of a selector, whose Deployments are not known.
+    /// The state of the Pods that a label selector finds, without their Deployments, which are not known.
     pub(super) fn of_pods(cluster: Cluster, of: &PodsOf) -> Self {
         let PodsOf { namespace, selector } = of;
         // All characters of a selector are allowed in a query except those that end its value.

@@ -64,7 +64,7 @@ impl Stats {
     }
 }
 
-/// The sum over the subject's containers.
+/// The resource usage of the subject's containers together.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Used {
     process: Process,

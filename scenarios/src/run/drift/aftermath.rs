@@ -106,7 +106,8 @@ impl<'a> Now<'a> {
         }
     }
 
-    /// Returns whether the result of a child is still unknown. Adds a known result to `drifted`.
+    /// Returns whether the child may still be restored in time. Otherwise counts the child in `drifted`: its parent is
+    /// gone, its parent was written first, or the child is restored.
     fn still_open(&self, taken: &Taken, now_ms: u64, drifted: &mut Drifted) -> bool {
         if !self.parents.contains(taken.parent.as_str()) {
             drifted.gone += 1;

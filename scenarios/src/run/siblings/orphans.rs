@@ -1,6 +1,6 @@
 //! Children without an owner reference, and children that outlive their parent. Does no I/O and reads no clock.
 //!
-//! The scenario's key defines a child's parent. If this key is the owner reference, which such a child lacks, the
+//! A rule in the scenario defines a child's parent. If the rule is the owner reference, which such a child lacks, the
 //! child's name or a label decides ([`hints`]). An object without a parent is dropped. Parents and children arrive on
 //! different watches, so a missing parent is searched again a moment later. A deletion with `propagationPolicy: Orphan`
 //! removes owner references; children of such a parent are not counted. Memory holds an entry for each existing child.
@@ -56,7 +56,8 @@ pub(super) struct Found {
 }
 
 impl Orphans {
-    /// Records a child without an owner reference. `by` is the scenario's key, `of` is the parent by this key.
+    /// Records a child without an owner reference. `by` is the scenario's rule that finds a child's parent; `of` is the
+    /// parent by this rule.
     pub(super) fn unowned(
         &mut self,
         kind: usize,

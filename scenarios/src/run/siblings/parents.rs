@@ -7,7 +7,7 @@ use facts::Uid;
 /// Maximum difference between the delays of two watches of one control plane, on a busy machine.
 pub(super) const APART_MS: u64 = 1000;
 
-/// The key by which a child refers to its parent.
+/// The reference of a child to its parent: the parent's uid, or namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Of {
     Uid(Uid),
