@@ -1,6 +1,6 @@
 //! The tokens of CEL expressions (CEL language definition, "Syntax" and "String and Bytes Values").
 //!
-//! Owns tokens, numbers and escapes. Offsets count bytes of the expression.
+//! Owns tokens, numbers and escapes. The offset of a token counts the bytes of the expression before the token.
 
 use super::Issue;
 

@@ -6,8 +6,8 @@
 //! evaluate expressions. Nothing in this crate does I/O, reads a clock, or panics on outside data. A limit on
 //! operations bounds the time of an evaluation, and a limit on copied bytes bounds its memory.
 //!
-//! The crate uses no library for CEL. `cel` 0.15 has no type check and no limit on the cost of an evaluation, and a
-//! real server's answers depend on both (docs/decisions/009).
+//! The crate uses no library for CEL. The crate `cel` 0.15 has no type check and no limit on the cost of an evaluation,
+//! and a real server's answers depend on both (docs/decisions/009).
 
 pub mod addresses;
 mod check;

@@ -1,7 +1,7 @@
 //! The parser of CEL expressions, from tokens to a tree (CEL language definition, "Syntax").
 //!
-//! Owns precedence and the limit on the tree's depth, because every later step recurses over the tree. `calls` owns
-//! macros. A chain of `&&` or `||` is one node of the tree, however long the chain is.
+//! Owns precedence and the limit on the tree's depth, because every later step recurses over the tree. The module
+//! `calls` owns macros. A chain of `&&` or `||` is one node of the tree, however long the chain is.
 
 use super::Issue;
 use super::lex::{Token, Word, words};

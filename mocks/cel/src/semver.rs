@@ -1,6 +1,6 @@
 //! Versions in CEL expressions (Kubernetes documentation, "Kubernetes Semver library"; Semantic Versioning 2.0.0).
 //!
-//! Owns parsing and ordering versions. Build metadata does not influence the order.
+//! Owns parsing and ordering versions. Build metadata does not influence the order of versions.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! The types of CEL expressions.
 //!
-//! Owns the names of types, their compatibility, and the fields of a request. Each object declaration in a schema is a
-//! type of its own.
+//! Owns the names of types, their compatibility, and the fields of an admission request. Each object declaration in a
+//! schema is a type of its own.
 
 use std::rc::Rc;
 use std::sync::Arc;

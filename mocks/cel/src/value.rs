@@ -2,7 +2,7 @@
 //!
 //! Values of a JSON object are borrowed from the object; values that an expression makes are shared. Without a schema,
 //! numbers without a fraction are of type `int`, as in a real server's unstructured objects. With a schema, a value has
-//! the declared type.
+//! the type that the schema declares.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;

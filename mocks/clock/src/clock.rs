@@ -1,8 +1,8 @@
 //! A faster clock: converts the kernel's times to the program's times and back.
 //!
-//! Pure, except that [`Clock::starting`] reads the kernel's clocks. Each clock of the kernel has an origin: the
-//! kernel's time and the program's time at one instant. After the origin the program's clock runs at the new speed,
-//! before the origin at the former speed. [`crate::shift`] makes another [`Clock`] for a later change.
+//! The module is pure, except that [`Clock::starting`] reads the kernel's clocks. Each clock of the kernel has an
+//! origin: the kernel's time and the program's time at one instant. After the origin the program's clock runs at the
+//! new speed, before the origin at the former speed. [`crate::shift`] makes another [`Clock`] for a later change.
 
 use crate::forms::SECOND;
 use crate::sys;

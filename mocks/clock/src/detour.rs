@@ -2,8 +2,8 @@
 //! the wait's system-call instruction. From then on the program itself shortens the limit and makes the call.
 //!
 //! This pure module owns the addresses of the added code and of the threads' memory slots in each program, and the
-//! bytes that are written. The code is `detour/x86_64.s`. For other CPUs such code does not exist, so the tracer stops
-//! every wait.
+//! bytes that are written. The added code is `detour/x86_64.s`. For other CPUs such code does not exist, so the tracer
+//! stops every wait.
 
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys;

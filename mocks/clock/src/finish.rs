@@ -1,6 +1,6 @@
 //! The tracer's action after a system call: converts times that the kernel wrote to the program's time.
 //!
-//! Pure except for the memory of the thread, which is behind [`Memory`].
+//! The module is pure, except that it reads and writes the thread's memory through the trait [`Memory`].
 
 use crate::change::{Memory, Then};
 use crate::clock::{Clock, REALTIME};

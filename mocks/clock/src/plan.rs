@@ -1,6 +1,6 @@
 //! The plan for a system call before the call is made: a shorter time limit, and the tracer's action after the call.
 //!
-//! Pure except for the memory of the thread, which is behind [`Memory`].
+//! The module is pure, except that it reads and writes the thread's memory through the trait [`Memory`].
 
 use crate::calls::{EPOLL_PWAIT2, FUTEX_OPERATION, Finer, Kind, Meaning, OptionUnit, Rest, SOCKET_OPTIONS, Timer};
 use crate::change::{Change, Memory, Plan, SCRATCH_OLD, Situation, Then};

@@ -1,8 +1,8 @@
 //! Room in a program's own memory for the changed times that the kernel reads instead of the program's times.
 //!
 //! The tracer must not change times in the program's own memory: all threads would see the change, and the memory may
-//! be read-only. Before a program starts, its first stack is therefore moved down, and the tracer uses the gap. No
-//! system call is needed.
+//! be read-only. Before a program starts, its first stack is therefore moved down, and the tracer uses the gap. The
+//! move needs no system call.
 
 use crate::change::{Memory, SCRATCH_BYTES};
 use crate::places::PLACES;

@@ -1,7 +1,7 @@
 //! System calls of a tracer that no safe crate offers completely.
 //!
-//! The only file of this crate with `unsafe`. `nix` lacks real-time signals, which a tracer must pass on, and `rustix`
-//! lacks `ptrace`.
+//! This is the only file of the crate with `unsafe`. `nix` lacks real-time signals, which a tracer must pass on, and
+//! `rustix` lacks `ptrace`.
 
 #![expect(unsafe_code, reason = "ptrace, fork and the memory of another process; the reason is beside each")]
 

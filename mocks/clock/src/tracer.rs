@@ -1,6 +1,6 @@
 //! The tracer: one loop over the kernel's reports about threads.
 //!
-//! Owns the state of each thread during a call. [`crate::plan`] decides how a system call is changed, and
+//! Owns the state of each thread during a system call. [`crate::plan`] decides how a system call is changed, and
 //! [`crate::finish`] acts after the call.
 
 use std::collections::{HashMap, HashSet};

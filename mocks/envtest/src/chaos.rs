@@ -1,11 +1,11 @@
 //! The faults that a correct test suite survives, drawn for one request at a time. This module is pure: the same seed
 //! gives the n-th watch of a resource the same faults.
 //!
-//! Owns the definition of gentle faults. If requests of the manager under test cannot be distinguished, only the
-//! watches of caches and their initial lists get faults. A suite's own requests are then never refused, and a watch
-//! that a test opens by hand gets no fault. If the manager's requests can be distinguished, the manager's writes also
-//! conflict, and its requests are also refused. A fault begins after a number of events of its watch, never at a fixed
-//! time.
+//! Owns the choice of faults that a correct suite survives. If requests of the manager under test cannot be
+//! distinguished from the suite's, only the watches of caches and their initial lists get faults. A suite's own
+//! requests are then never refused, and a watch that a test opens by hand gets no fault. If the manager's requests can
+//! be distinguished, the manager's writes also conflict, and its requests are also refused. A fault begins after a
+//! number of events of its watch, never at a fixed time.
 
 use std::time::Duration;
 

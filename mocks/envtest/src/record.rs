@@ -2,8 +2,8 @@
 //! replaces.
 //!
 //! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` in a run's folder.
-//! A control plane may be killed at any moment, so no record waits for the end of the control plane. Every file is
-//! bounded.
+//! A control plane may be killed at any moment, so no record waits for the end of the control plane. The length of
+//! every file is bounded.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};

@@ -1,5 +1,5 @@
-//! The draw of random faults: makes a schedule from a rate and a list of faults. Pure: the same seed, list of faults
-//! and time limits give the same schedule.
+//! The draw of random faults: makes a schedule from a rate and a list of faults. The draw is pure: the same seed, list
+//! of faults and time limits give the same schedule.
 //!
 //! Owns the choice and the times of the faults. If the list contains only a fault's name, the fault gets the arguments
 //! in its catalogue entry (`Row::drawn`).

@@ -1,5 +1,5 @@
-//! Catalogue entries of registry faults, which the crate `mock_registry` injects. The crate has a file for each
-//! behaviour.
+//! Catalogue entries of registry faults, which the crate `mock_registry` injects. That crate has a file for the
+//! behaviour of each fault.
 
 use units::{Span, Throughput};
 

@@ -1,5 +1,5 @@
-//! The times at which faults begin and end. Pure: the inputs are the time and the hits of faults, the outputs are the
-//! faults to begin or end.
+//! The times at which faults begin and end. The schedule is pure: it gets the time and the hits of faults, and returns
+//! the faults to begin or end.
 //!
 //! Owns the keys `at`, `when` and `for`. The schedule begins no fault itself; its caller begins the faults.
 

@@ -3,7 +3,7 @@
 //! The mock API server and the judge of webhooks both use these rules, so they decide alike. The rules follow
 //! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and the decoders that it uses.
 //! client-go's REST client requires neither a media type nor a certain 2xx status. Go's JSON decoder and serde each
-//! accept some texts that the other refuses. Pure: no connection, no clock.
+//! accept some texts that the other refuses. The module is pure: it uses no connection and no clock.
 //!
 //! Two rules are stricter than kube-apiserver's. An answer in Protobuf is refused, because no webhook sends Protobuf
 //! when asked for JSON. A redirect is not followed.

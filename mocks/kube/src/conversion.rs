@@ -3,8 +3,8 @@
 //!
 //! Owns the conversion between stored objects and the version of a request. Objects are converted from their stored
 //! version directly after reading, and into the stored version before writing, after all checks. Between the two
-//! conversions, a request's version is treated as the stored version (`Resource::in_version`). `review` calls the
-//! webhook and checks its answers.
+//! conversions, a request's version is treated as the stored version (`Resource::in_version`). The module `review`
+//! calls the webhook and checks its answers.
 
 mod review;
 

@@ -1,6 +1,7 @@
 //! The effects of faults on a request: delays, other answers, an old state.
 //!
-//! Carries out an `Injection` in HTTP. This module must not decide which requests a fault hits.
+//! This module carries out the effects that an `Injection` lists. This module must not decide which requests a fault
+//! hits.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The sockets of the server: accepting connections, TLS, HTTP/1.1 and HTTP/2, and the shutdown.
 //!
-//! Owns every task of the server through one tracker. Every accept, handshake, header, body and write has a time limit.
-//! This module must not know the API.
+//! Owns all tasks of the server, which one `TaskTracker` counts. Every accept, handshake, header, body and write has a
+//! time limit. This module must not know the API.
 
 mod certificates;
 mod frames;

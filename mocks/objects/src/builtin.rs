@@ -1,8 +1,8 @@
 //! The built-in kinds, as a real API server publishes them.
 //!
 //! Owns the table that `cargo xtask kinds` writes from a running kube-apiserver: names, versions, verbs, columns and
-//! selectable fields of resources, and the fields of all types. The table is decompressed at its first use. `releases`
-//! chooses the table. The module `kinds` owns the server's behaviour for the objects of a kind.
+//! selectable fields of resources, and the fields of all types. The table is decompressed at its first use. The module
+//! `releases` chooses the table. The module `kinds` owns the server's behaviour for the objects of a kind.
 //!
 //! Each line of the table begins with a letter. Tabs separate values that may be missing or contain spaces:
 //!

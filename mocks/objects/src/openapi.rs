@@ -2,7 +2,7 @@
 //!
 //! Owns `/openapi/v3` and `/openapi/v2`. The documents list every path with its kind and query parameters, which
 //! `kubectl` reads before it writes. The documents also contain the schemas of all types, which `kubectl explain`
-//! shows. `types` makes the schemas of built-in types; custom resources have their own.
+//! shows. The module `types` makes the schemas of built-in types; custom resources have schemas of their own.
 
 mod types;
 mod words;

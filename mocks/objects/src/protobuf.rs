@@ -1,8 +1,8 @@
 //! Request bodies in Kubernetes' protobuf encoding, which typed clients of recent client-go send for built-in types.
 //!
 //! Decodes protobuf bodies into the JSON that all other code uses; the module `encode` encodes answers. A body with a
-//! field that the table does not contain is refused, so that no data is lost silently. This module never panics on
-//! outside data.
+//! field that the table of built-in types does not contain is refused, so that no data is lost silently. This module
+//! never panics on outside data.
 
 mod encode;
 

@@ -3,7 +3,7 @@
 //!
 //! Owns key generation, the rustls configurations that the mocks and their clients share, and the reading of a client's
 //! name from its certificate. This crate writes no files: callers write PEM to disk. Every rustls configuration names
-//! its provider (aws-lc-rs), so none depends on a process-wide default.
+//! its crypto provider (aws-lc-rs), so no configuration depends on a process-wide default.
 
 mod own_authority;
 mod signer;

@@ -214,7 +214,7 @@ impl Faults {
         }
     }
 
-    /// Makes the packet filter drop packets, and waits for the first lost packet.
+    /// Makes the packet filter drop packets, and starts a task that waits for the first lost packet.
     fn lose(&self, id: FaultId, plan: Plan, ports: &[u16], over: CancellationToken) -> Result<(), Error> {
         let refused = |why| Error::NotPlayed { fault: "net-loss", why };
         let namespace = self.namespace.clone().ok_or_else(|| refused("it has no network namespace"))?;

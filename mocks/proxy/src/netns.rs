@@ -6,8 +6,9 @@
 //! with its loopback and its files. Only packets between the subject and the API server pass through the interfaces.
 //! Outside the namespace, only one interface of the pair is added.
 //!
-//! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The functions run programs that take a few
-//! milliseconds each, so they are called only when a fault begins or ends.
+//! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The functions of this module run programs
+//! that take a few milliseconds each, so callers use them only when a fault begins or ends, and every 100 ms until the
+//! first packet is lost.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};

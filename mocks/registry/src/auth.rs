@@ -2,8 +2,8 @@
 //!
 //! Owns the decision whether a request is allowed, and the challenge in a refusal. Tokens follow Docker's token
 //! authentication specification (distribution documentation, "Token Authentication Specification" and "`OAuth2` Token
-//! Authentication"). A token contains its permissions and a keyed hash, so the registry stores no tokens. Pure: the
-//! time is an argument.
+//! Authentication"). A token contains its permissions and a keyed hash, so the registry stores no tokens. The module is
+//! pure: the time is an argument.
 
 use std::time::Duration;
 

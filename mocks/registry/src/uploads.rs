@@ -1,8 +1,8 @@
 //! Unfinished uploads, with limits of their number, size and age.
 //!
-//! Owns the bytes of unfinished blobs and the rules for ranges. Pure: the time is an argument. A chunk is opened, gets
-//! bytes and is closed. A chunk whose length differs from its `Content-Range` is removed, so that the client can send
-//! the chunk again.
+//! Owns the bytes of unfinished blobs and the rules for ranges. The module is pure: the time is an argument. A chunk is
+//! opened, gets bytes and is closed. A chunk whose length differs from its `Content-Range` is removed, so that the
+//! client can send the chunk again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Functions that read fields of objects as JSON.
+//! Functions that read and write fields of objects, which are JSON values.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

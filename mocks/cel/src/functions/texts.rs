@@ -1,4 +1,4 @@
-//! The CEL functions of strings (CEL string extensions). Positions count characters.
+//! The CEL functions of strings (CEL string extensions). Positions in strings count characters.
 
 use super::super::Failed;
 use super::super::run::{Found, Run, no_overload};

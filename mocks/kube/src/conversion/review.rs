@@ -1,7 +1,8 @@
 //! One `ConversionReview` (apiextensions.k8s.io/v1): the request to a webhook, and the checks of its answer.
 //!
-//! Owns the real server's checks of the answer and its error messages. Kind, version, name, namespace and uid in the
-//! answer must be right; of all other metadata in the answer, the server uses only labels and annotations.
+//! Owns the checks of the answer and their error messages, which are those of a real server. Kind, version, name,
+//! namespace and uid in the answer must be right; of all other metadata in the answer, the server uses only labels and
+//! annotations.
 
 use std::time::Duration;
 

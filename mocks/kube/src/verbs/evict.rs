@@ -1,8 +1,8 @@
 //! `POST pods/NAME/eviction`: a deletion that the pod's `PodDisruptionBudget` must allow ("API-initiated Eviction").
 //!
-//! Owns the order of operations in an eviction. `budget` decides whether a `PodDisruptionBudget` allows the eviction,
-//! and `delete` deletes the pod. Webhooks see the creation of an `Eviction` and the write of the budget's status, but
-//! not the deletion of the pod.
+//! Owns the order of operations in an eviction. The module `budget` decides whether a `PodDisruptionBudget` allows the
+//! eviction, and the module `delete` deletes the pod. Webhooks see the creation of an `Eviction` and the write of the
+//! budget's status, but not the deletion of the pod.
 
 mod budget;
 

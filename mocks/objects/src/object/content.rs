@@ -1,4 +1,4 @@
-//! The checks of an object's content; `names` checks the metadata.
+//! The checks of an object's content; the module `names` checks the metadata.
 //!
 //! Owns the decision when rules are checked; the object's `Kind` contains the rules.
 

@@ -1,5 +1,5 @@
 //! JSON patch (RFC 6902), applied by the crate `json-patch`. As in kube-apiserver, the operation `test` treats a
-//! missing field as `null`. Controllers use this to add a finalizer only if an object has none.
+//! missing field as `null`. Controllers use this operation to add a finalizer only if an object has none.
 
 use ::json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;

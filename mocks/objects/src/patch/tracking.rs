@@ -3,7 +3,8 @@
 //!
 //! Compares an object with its previous version, and makes the writing client the owner of changed fields (Kubernetes
 //! documentation, "Server-Side Apply", field management; KEP-555). The code works directly on the `FieldsV1` notation
-//! and visits both objects once, because every write pays this cost. This module must not decide conflicts.
+//! and visits the object and its previous version only once, because every write pays this cost. This module must not
+//! decide conflicts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

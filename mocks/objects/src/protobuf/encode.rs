@@ -1,7 +1,7 @@
 //! Answers in Kubernetes' protobuf encoding, for clients that accept no other type.
 //!
-//! Encodes the types that the parent module decodes. An object with a field that the tables do not contain is refused,
-//! so that no data is lost silently.
+//! Encodes the types that the parent module decodes. An object with a field that the table of built-in types does not
+//! contain is refused, so that no data is lost silently.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
