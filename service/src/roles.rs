@@ -28,7 +28,7 @@ pub const ROLES: Roles = &[
     &service_replicas::ReplicasRole,
 ];
 
-/// The configuration sections of the services that roles share.
+/// The configuration sections that belong to no single role: `alerting` and `sharedCache`.
 pub const SHARED: &[Kind] = &[
     #[cfg(feature = "alerting")]
     service_core::config::kind::<service_alerting::Alerting>(),

@@ -110,7 +110,7 @@ impl Share {
         &self.reviews
     }
 
-    /// The memory for answers of registries that are being read, in units of [`crate::wire::HELD_UNIT_BYTES`].
+    /// The memory for registries' answers that are being read, in units of [`crate::wire::HELD_UNIT_BYTES`].
     pub fn answers(&self) -> &Arc<Semaphore> {
         &self.answers
     }

@@ -257,8 +257,8 @@ impl Client {
         self
     }
 
-    /// Counts the memory of answers that are being read against `held`, in units of [`HELD_UNIT_BYTES`]. Several
-    /// clients can share `held`.
+    /// While an answer is read, its memory counts against `held`, in units of [`HELD_UNIT_BYTES`]. Several clients can
+    /// share `held`.
     #[must_use]
     pub fn holding(mut self, held: Arc<Semaphore>) -> Self {
         self.held = Some(held);

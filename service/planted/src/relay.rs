@@ -200,7 +200,7 @@ impl Watched {
         }
     }
 
-    /// Repeats the watch with the same version; while it waits, the client gets an empty line.
+    /// Repeats the watch with the same version after a delay; returns a bookmark with this version for the client.
     async fn again(&mut self) -> Bytes {
         sleep(AGAIN).await;
         let answer = self.relay.upstream.open(self.request.clone()).await;

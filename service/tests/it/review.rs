@@ -140,7 +140,7 @@ async fn an_update_pins_what_changed_where_it_may_change() {
 }
 
 /// A `ReplicaSet` of an old Deployment is not pinned, because the Deployment controller would not recognize it and
-/// would create another one, for ever.
+/// would create further `ReplicaSet`s without end.
 #[tokio::test]
 async fn the_replica_set_of_an_old_deployment_stays_a_copy_of_it() {
     let registry = Registry::start().await;

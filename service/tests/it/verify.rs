@@ -1,4 +1,4 @@
-//! Tests over sockets of signature checks during admission, with a registry that has the signatures.
+//! Tests of signature checks during admission over sockets, with a registry that has the signatures.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Tests over sockets of the role `watcher`: events for receivers, objects for hooks, and deletions that wait.
+//! Tests of the role `watcher` over sockets: events for receivers, objects for hooks, and deletions that wait.
 
 use std::sync::Arc;
 

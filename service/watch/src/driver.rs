@@ -1,5 +1,4 @@
-//! The driver of a watch: sends the requests that the state machine wants to the API server, and passes the answers
-//! back.
+//! The driver of a watch: sends the API server the requests that the state machine wants, and passes the answers back.
 //!
 //! This module owns the sockets, clocks and pauses of the watch and decides nothing about objects. The driver repeats
 //! failed requests without end. Between two watch requests lie at least [`OPEN_GAP`], whatever the server does.

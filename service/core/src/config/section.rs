@@ -13,7 +13,7 @@ use super::{Checker, Error, YamlError, is_empty, nearest, parse_error};
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     /// The top-level keys of the section in the file. Messages use the first key as the section's name.
     const KEYS: &'static [&'static str];
-    /// Keys of the section that older files use, each with the text to write instead.
+    /// Former keys of the section, which older files use, each with the text to write instead.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
     /// The struct that is parsed from YAML. The struct has the section's keys, and unknown keys are refused.
     type Raw: DeserializeOwned + Default;
@@ -200,7 +200,7 @@ impl Keys {
 }
 
 /// Settings from environment variables, which replace settings of the file. Variables are read by a function, which
-/// tests replace by their own.
+/// tests replace by their own function.
 pub struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
 /// Prefix of every environment variable that replaces a setting. Without the prefix, a name such as `LOG_LEVEL` could

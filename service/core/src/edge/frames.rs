@@ -40,8 +40,8 @@ const SETTINGS_COST: u32 = 50;
 /// After this many heads with entries for HPACK's table, the connection gets a GOAWAY. A client may open this many
 /// streams before its first complete request, when it does not know yet that the table's size is 0.
 const KEPT_HEADS: u32 = 20;
-/// After this many heads with entries for HPACK's table, the connection is ended, because it continued after the
-/// GOAWAY.
+/// After this many heads with entries for HPACK's table, the connection is ended, because its client continued after
+/// the GOAWAY.
 const KEPT_HEADS_MAX: u32 = 2 * KEPT_HEADS;
 /// A frame outside requests counts as one more frame for each 256 bytes of its length.
 const COST_BYTES: usize = 256;
@@ -175,7 +175,7 @@ impl Frames {
         if self.kept_heads > KEPT_HEADS_MAX { Err(Flood::Table) } else { Ok(()) }
     }
 
-    /// Records bytes that were sent to the peer, for which it may update its windows.
+    /// Records that `bytes` bytes were sent to the peer, which may now update its windows.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes;
         if self.sent_bytes >= SENT_BYTES {

@@ -1,9 +1,9 @@
 //! Server TLS: certificate, key, client authorities and revocation lists. A running process reloads changed files.
 //!
 //! A changed file takes effect only if all files load and belong together; otherwise the former settings stay. New TLS
-//! settings accept no sessions of the former settings, so that no client avoids the check against a removed authority
-//! by resumption. Open connections stay: a server can ask [`ClientCertificate`] before each call whether its client
-//! would still be accepted.
+//! settings accept no sessions of the former settings, so that a client of a removed authority cannot avoid the check
+//! by resuming a session. Open connections stay: a server can ask [`ClientCertificate`] before each call whether its
+//! client would still be accepted.
 
 mod client;
 mod handed;

@@ -1,6 +1,6 @@
 //! A log writer that writes every event as exactly one line.
 //!
-//! Any client of an open port can put bytes into a message that move a terminal's cursor or imitate a log line. So
+//! Any client of an open port can make a message contain bytes that move a terminal's cursor or imitate a log line. So
 //! [`Lines`] escapes control characters as in JSON, for example `\u001b`. Characters that change the direction of
 //! writing are escaped too, because they make a terminal show another text than the line contains.
 

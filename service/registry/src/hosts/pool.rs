@@ -47,7 +47,7 @@ impl Pool {
         Self { proxies, held: Arc::clone(Share::default().answers()), clients: Mutex::default() }
     }
 
-    /// Limits the memory of all answers that are being read to `held`, which is enough for a few of the largest
+    /// Makes all answers that are being read share the memory `held`, which is enough for a few of the largest
     /// manifests. Manifests of usual size need no reservation.
     pub fn holding(&mut self, held: Arc<Semaphore>) {
         self.held = held;

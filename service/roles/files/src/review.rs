@@ -12,7 +12,7 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// The images after the review, by JSON pointer.
     pub images: Vec<(String, String)>,
-    /// The facts about images that the review states; each image occurs once.
+    /// The facts that the review states about images; each image occurs once.
     pub known: Vec<Known>,
 }
 

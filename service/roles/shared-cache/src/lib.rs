@@ -1,7 +1,7 @@
 //! A cache of verdicts in Redis, which several processes share.
 //!
 //! This crate owns the connection to Redis and the format of stored values. Redis is not trusted: every value has an
-//! authentication code over its name and expiry, which only a holder of the key can make. If Redis is slow, full,
+//! authentication code over name, expiry and value, which only a holder of the key can make. If Redis is slow, full,
 //! unreachable or returns wrong values, the service computes verdicts again. No caller waits for a connection to Redis,
 //! or longer than the time limit for an answer.
 

@@ -20,7 +20,7 @@ pub enum Contract {
 pub struct Arguments {
     /// The validator's address: https://host:port, optionally with a path prefix.
     url: String,
-    /// An image with its digest about which the validator can rule.
+    /// An image, with its digest, about which the validator can rule.
     #[arg(long)]
     image: String,
     /// The expected verdict: `verified` or a failure class.

@@ -50,7 +50,7 @@ fn forged(fixtures: &fixtures::Fixtures, golden: &[mutation::Golden], seed: u64,
     tally.forged
 }
 
-/// Returns the changes of bundles that this crate accepts and sigstore's own client refuses.
+/// Changes bundles; returns the changes that this crate accepts and sigstore's own client refuses.
 fn compared(fixtures: &fixtures::Fixtures, golden: Vec<mutation::Golden>, seed: u64, tries: u64) -> Vec<String> {
     let readable = mutation::compared::readable(fixtures, golden);
     let tally = mutation::compared::run(&readable, fixtures.now(), seed, tries);

@@ -36,10 +36,11 @@ pub struct Filter {
     pub on: On,
     /// The namespaces of matching objects; an empty list means all namespaces.
     pub namespaces: Vec<String>,
-    /// A regular expression that must match a part of the namespace, or the whole namespace if it has anchors.
+    /// A regular expression that must match a part of the namespace, or the whole namespace if the expression has
+    /// anchors.
     pub namespace_regex: Option<Pattern>,
     pub name: Option<String>,
-    /// A regular expression that must match a part of the name, or the whole name if it has anchors.
+    /// A regular expression that must match a part of the name, or the whole name if the expression has anchors.
     pub name_regex: Option<Pattern>,
     /// Required labels; an empty value matches any value.
     pub labels: BTreeMap<String, String>,

@@ -1,8 +1,8 @@
-//! The metadata of objects that filters and finalizers need.
+//! The parts of objects' metadata that filters and finalizers need.
 //!
 //! A user with write access to a watched resource may put a megabyte into an object's metadata. So labels and
 //! annotations that no filter uses are dropped, and values are kept as hashes, because filters only compare values. The
-//! metadata of a deleted object that a hook gets is limited too.
+//! metadata that a hook gets for a deleted object is limited too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The annotation in which `kubectl apply` stores a copy of the object; no action needs it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Maximum number of bytes of labels, and of annotations, that are kept for a hook about deleted objects; nearly all
-/// objects have fewer bytes.
+/// Maximum number of bytes of a deleted object's labels that a hook gets, and of its annotations; nearly all objects
+/// have fewer.
 const LAST_BYTES_MAX: usize = 2 << 10;
 /// Maximum number of bytes of an object's finalizers that are kept: enough for some dozens. An object with more
 /// finalizers is read again before a change.

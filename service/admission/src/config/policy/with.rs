@@ -108,7 +108,7 @@ impl RawWith {
     }
 }
 
-/// Checks `demands` for a process whose trust is `cosign`.
+/// Checks `demands` for a process that trusts the keys in `cosign`.
 #[cfg(feature = "verify")]
 pub fn demanded(demands: &str, cosign: &Cosign) -> Result<With, String> {
     let raw: RawWith = match demands {

@@ -52,8 +52,8 @@ async fn look(pool: &Pool, instance: &Instance) {
     }
 }
 
-/// Reads the files of the connections that have changed. Each reason for a failure is logged once, because half-written
-/// files are normal during a rotation.
+/// Reads the changed files of the connections. Each reason for a failure is logged once, because half-written files are
+/// normal during a rotation.
 fn files(pool: &Arc<Pool>, refused: &mut String) {
     for instance in &pool.instances {
         match instance.link.look() {

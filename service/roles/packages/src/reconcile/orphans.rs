@@ -1,4 +1,5 @@
-//! Orphans: policies whose package is gone, even if it was deleted while no process ran or another process led.
+//! Orphans: policies whose package is gone, even if the package was deleted while no process ran or another process
+//! led.
 //!
 //! This module owns the suspects and the removal of their policies. A suspect is a package uid that is in a label of
 //! policies and belongs to no known package. Before a removal, the API server is asked whether the package exists,

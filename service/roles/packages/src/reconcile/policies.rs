@@ -22,8 +22,8 @@ const MANAGED_BY: &str = "longhaul-service";
 const DESCRIPTION_ANNOTATION: &str = "longhaul.dev/description";
 /// The keys of the owner reference that this service writes.
 const OWNER_KEYS: [&str; 5] = ["apiVersion", "kind", "name", "uid", "controller"];
-/// Maximum number of bytes of the package's name in a policy's name, so that the whole name stays below the 253 of a
-/// DNS subdomain.
+/// Maximum number of bytes of the package's name in a policy's name, so that the whole name stays below the 253 bytes
+/// of a DNS subdomain.
 const NAME_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -150,8 +150,7 @@ fn an_entry_of_any_kind_is_about_this_content_signature_and_key() {
     }
 }
 
-/// If a bundle's log entry has no signature, it is refused, because only the signature identifies the bundle's
-/// envelope.
+/// A bundle's log entry without a signature is refused, because only the signature identifies the bundle's envelope.
 #[test]
 fn an_entry_that_names_no_signature_is_none_of_a_bundle() {
     let key = PublicKey::from_pem(OURS).unwrap();

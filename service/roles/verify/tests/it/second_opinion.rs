@@ -19,7 +19,7 @@ use crate::theirs::{Theirs, asked_alike};
 
 /// Minimum number of compared bundles of the fixtures, so that the test cannot become empty.
 const ASKED_MIN: usize = 81;
-/// Minimum number of bundles of the fixtures that verifier and client must accept.
+/// Minimum number of the fixtures' bundles that verifier and client must accept.
 const ACCEPTED_MIN: usize = 33;
 /// Minimum number of forged bundles that are compared.
 const FORGED_MIN: usize = 374;
