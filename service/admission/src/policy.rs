@@ -278,8 +278,8 @@ impl Policy {
         best.map_or_else(|| self.no_match(), |(index, _)| self.rule_at(index))
     }
 
-    /// Whether the rule with this index matches an image. A rule that admits images without a check must match the
-    /// image's host.
+    /// Whether the rule with this index matches an image. If the rule admits images without a check, the host in its
+    /// pattern must match the image's host.
     fn matches(&self, index: usize, rule: &config::Rule, full_name: &str) -> bool {
         let lets_in = rule.mode == Mode::Skip || self.approvals.get(index) == Some(&Some(true));
         if lets_in { rule.pattern.matches_at_its_host(full_name) } else { rule.pattern.matches(full_name) }

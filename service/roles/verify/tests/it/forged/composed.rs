@@ -190,7 +190,8 @@ fn a_signature_is_no_attestation_nor_the_other_way() {
     }
 }
 
-/// The periods in a `trusted_root.json` apply to keys and certificates of all four kinds.
+/// The periods in a `trusted_root.json` apply to certificate authorities, both kinds of logs, and timestamp
+/// authorities.
 #[test]
 fn an_authority_is_believed_while_its_file_says_so() {
     let forge = Forge::new();
