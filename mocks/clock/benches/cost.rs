@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 const READS: u32 = 1_000_000;
 const WAITS: u32 = 20_000;
-/// Number of repetitions of each measurement. The fastest counts, because other processes slow down the others.
+/// Number of repetitions of each measurement. The fastest repetition counts, because other processes slow down the
+/// others.
 const TRIES: usize = 5;
 const CLOCK: &str = env!("CARGO_BIN_EXE_longhaul-clock");
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/busy");

@@ -49,8 +49,8 @@ pub struct Restore {
     pub watches: Watches,
 }
 
-/// The effects of one fault. Before a call the engine checks `resource`, `on`, `nth` and the other keys that choose
-/// targets.
+/// The effects of one fault. Before the call of a hook the engine checks `resource`, `on`, `nth` and the other keys
+/// that choose targets.
 pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     /// Changes the server before the fault begins. `targets` are the users whose requests the fault may affect.
     fn prepare(&mut self, _host: &dyn Host, _targets: &[Arc<str>]) {}

@@ -76,7 +76,8 @@ pub(crate) struct Cluster {
     rewinds: Mutex<Rewinds>,
 }
 
-/// The restores of the store so far, and how the server treats clients that know revisions newer than the last restore.
+/// The restores of the store so far, and how the server treats clients that know revisions newer than the restored
+/// state.
 #[derive(Debug, Default)]
 struct Rewinds {
     made: VecDeque<Rewound>,
@@ -393,7 +394,7 @@ impl Cluster {
         }
     }
 
-    /// Creates an object at the start, without a request.
+    /// Creates an object at the start of the server, without a request.
     pub fn seed(&self, mut value: Value) -> Result<Arc<Event>, Failure> {
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let catalogue = self.catalogue();

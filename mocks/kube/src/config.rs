@@ -23,11 +23,12 @@ pub struct Config {
     pub names: Vec<String>,
     /// The zero point of all times that the server reports.
     pub epoch: Instant,
-    /// `CustomResourceDefinition` objects that exist from the start.
+    /// `CustomResourceDefinition` objects that exist from the server's start on.
     pub crds: Vec<Value>,
     /// Users with a token. The server also accepts client certificates that its certificate authority signed.
     pub users: Vec<User>,
-    /// The token file of each user. The server writes the token into the file at the start and after each rotation.
+    /// The token file of each user. The server writes the token into the file when the server starts and after each
+    /// rotation of the token.
     pub token_files: BTreeMap<String, PathBuf>,
     /// The issuer and the key of the tokens of service accounts.
     pub service_accounts: ServiceAccounts,
@@ -69,7 +70,7 @@ pub struct Workloads {
     pub ready_after: Duration,
     /// How long a Pod runs if its `restartPolicy` lets it end and no Job owns it; `None` means for ever.
     pub ends_after: Option<Duration>,
-    /// Number of nodes that are made at the start, `node-1` and so on, if the cluster has none.
+    /// Number of nodes, `node-1` and so on, that the server makes at its start if the cluster has none.
     pub nodes: u32,
 }
 
@@ -86,8 +87,8 @@ impl Default for Workloads {
 pub struct ServiceAccounts {
     /// `--service-account-issuer`; the default is kubeadm's issuer. The issuer is also the default audience of tokens.
     pub issuer: Option<String>,
-    /// `--service-account-signing-key-file`: an RSA or P-256 key as PEM; if absent, the server makes a key at the
-    /// start.
+    /// `--service-account-signing-key-file`: an RSA or P-256 key as PEM; if absent, the server makes a key when it
+    /// starts.
     pub key_pem: Option<String>,
 }
 

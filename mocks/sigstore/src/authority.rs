@@ -60,9 +60,9 @@ pub struct CertificateRecipe {
     pub issuer_v1: Option<String>,
     /// The identity's issuer as a DER `UTF8String`, as in Fulcio's second extension for issuers.
     pub issuer_v2: Option<String>,
-    /// The first second of the validity, since 1970.
+    /// The first second of the validity, counted from 1970.
     pub not_before: i64,
-    /// The last second of the validity, since 1970.
+    /// The last second of the validity, counted from 1970.
     pub not_after: i64,
     pub purposes: Vec<ExtendedKeyUsagePurpose>,
     /// Whether the certificate may certify others.

@@ -79,8 +79,8 @@ fn a_draw_is_bounded() {
     );
 }
 
-/// While a planned fault is active, no drawn fault is active. A planned fault that lasts to the end overlaps all drawn
-/// faults.
+/// While a planned fault is active, no drawn fault is active. A planned fault that lasts to the end of the load may
+/// overlap drawn faults.
 #[test]
 fn a_draw_keeps_clear_of_what_is_planned() {
     let random = Random { every: Span::from_secs(10), from: named(&[Name::WatchReset]) };

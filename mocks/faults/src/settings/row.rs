@@ -177,7 +177,7 @@ impl Row {
         self
     }
 
-    /// Sets the arguments for a random draw, if they differ from the usual arguments.
+    /// Sets the arguments for a random draw, if they differ from those of most faults.
     pub(crate) const fn drawn(mut self, for_s: u64, count: Option<u64>) -> Self {
         self.drawn = Drawn { for_s, count };
         self

@@ -67,7 +67,7 @@ impl World {
         self.packages().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// The name and revision of each package in the namespace, as stored by the server.
+    /// The name and revision of each package in the namespace `default`, as stored by the server.
     pub async fn truth(&self) -> BTreeMap<String, String> {
         let list = self.packages().list(&ListParams::default()).await.unwrap();
         let meta = |object: DynamicObject| (object.metadata.name.unwrap(), object.metadata.resource_version.unwrap());
