@@ -46,7 +46,7 @@ pub(crate) struct Observer {
 struct Watched {
     /// Root process IDs of the subject's process trees; empty while the subject does not run.
     roots: Mutex<Vec<u32>>,
-    /// The latest usage that kubelets reported since the last sample, if the subject runs on other machines.
+    /// The latest resource usage that kubelets reported since the last sample, if the subject runs on other machines.
     told: Mutex<Option<Process>>,
     /// Number of the subject's starts.
     starts: AtomicU32,
@@ -78,7 +78,7 @@ impl Observer {
         *self.watched.roots.lock() = pids;
     }
 
-    /// Receives the usage that kubelets reported.
+    /// Receives the subject's resource usage that kubelets reported.
     pub(crate) fn told(&self, used: Process) {
         *self.watched.told.lock() = Some(used);
     }

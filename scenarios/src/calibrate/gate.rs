@@ -16,7 +16,7 @@ const BLOCKS: u32 = 5;
 /// Time of one measurement beyond its phases, on two idle processors: start of threads, last calls, creation and
 /// deletion of objects.
 const ASIDE: Duration = Duration::from_millis(1800);
-/// Time to start, warm up and count both builds, and to judge the session.
+/// Time to start and warm up both builds, to count their system calls and instructions, and to judge the session.
 const START: Duration = Duration::from_secs(43);
 
 /// Expected time of one gate of this row. If B is found worse, the gate needs a second session.

@@ -8,7 +8,7 @@
 pub enum Expected {
     /// The judge for this bug reports the bug, and no other judge reports anything.
     Caught {
-        /// The name of the budget, such as `memory.growthPerObject`.
+        /// The name of the budget that this judge decides, such as `memory.growthPerObject`.
         judge: &'static str,
         /// Other budgets that the same mistake may break.
         also: &'static [&'static str],

@@ -27,7 +27,7 @@ pub(super) struct Perf {
     output: std::path::PathBuf,
 }
 
-/// The counts; `None` for events that this machine cannot count.
+/// The numbers of system calls and of instructions; `None` if this machine cannot count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) syscalls: Option<u64>,

@@ -34,7 +34,7 @@ pub(crate) struct Sources {
     constants: BTreeMap<String, String>,
     /// Arguments of `AddFinalizer`, as written in the source.
     finalizers: BTreeSet<String>,
-    /// Types of conditions that are set together with the generation, as written in the source.
+    /// Types of conditions that are set together with the observed generation, as written in the source.
     conditions: BTreeSet<String>,
     /// Whether a value is assigned to a field `ObservedGeneration`.
     pub(super) observes: bool,

@@ -10,7 +10,7 @@ static PACKAGE: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"(?m)^\s*pack
 static MAIN: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bstatic\s+void\s+main\s*\("));
 /// `implements Reconciler<Basket>, Cleaner<Basket>`: for a cleaner, the SDK adds its finalizer.
 static CLEANER: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bCleaner<\s*(\w+)\s*>"));
-/// A finalizer in the annotation of a reconciler, which replaces the default.
+/// A finalizer in the annotation of a reconciler, which replaces the SDK's default finalizer.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"\bfinalizerName\s*=\s*("(?u:[^"\\\n]+)")?"#));
 static OBSERVES: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"\bsetObservedGeneration\(|\bObservedGenerationAwareStatus\b"));
@@ -20,7 +20,7 @@ pub(crate) struct Sources {
     /// The full names of classes with a main method.
     mains: Vec<String>,
     cleaned: std::collections::BTreeSet<String>,
-    /// The finalizer that a reconciler sets instead of the default.
+    /// The finalizer that a reconciler sets instead of the SDK's default finalizer.
     named: Option<String>,
     is_named: bool,
     pub(super) observes: bool,

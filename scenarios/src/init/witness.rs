@@ -13,7 +13,8 @@ use super::yaml::quoted;
 use super::{Found, Framework, Habits};
 use crate::witness::{About, Preset, Witness};
 
-/// Proposed budget for the time of recovery from an outage. A client usually waits between some seconds and a minute.
+/// Proposed budget for the time of recovery from an outage. After an outage, a client usually waits between some
+/// seconds and a minute before it tries again.
 const HEAL: Span = Span::from_secs(20);
 
 pub(super) struct Proposal {

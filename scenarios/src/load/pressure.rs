@@ -14,7 +14,7 @@ const BUSY_PCT: f64 = 50.0;
 /// Threshold for a note: percentage of processor time that other virtual machines of the host took.
 const STOLEN_PCT: f64 = 5.0;
 
-/// The kernel's total times at one moment.
+/// The kernel's totals of waiting time and stolen time at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     at: Instant,

@@ -205,7 +205,7 @@ impl World {
         self.namespaces.clone()
     }
 
-    /// Drops the requests before a restart of the program.
+    /// Drops the recorded requests; called before a restart of the program.
     pub(super) fn forget(&mut self) {
         let _ = self.server.take_requests(SUBJECT);
         self.asks.clear();

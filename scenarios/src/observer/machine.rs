@@ -64,7 +64,8 @@ fn hundredths(value: f32) -> f64 {
     (f64::from(value) * 100.0).round() / 100.0
 }
 
-/// Total waiting times of the machine at one moment. The difference between two moments gives the pressure.
+/// The machine's totals of waiting time and stolen time at one moment. The difference between two moments gives the
+/// pressure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strain {
     at: Instant,

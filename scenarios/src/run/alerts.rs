@@ -106,7 +106,7 @@ impl Receiver {
         json!({"cluster": "longhaul", "admit": stream(ADMITTED), "reject": stream(REFUSED)})
     }
 
-    /// The observer of the webhook's answers to the load.
+    /// The receiver of the webhook's answers to the load, which are later compared with the alerts.
     pub(super) fn answers(&self) -> Arc<dyn Answers> {
         Arc::clone(&self.received) as _
     }

@@ -73,7 +73,7 @@ pub(super) struct Conductor<'a> {
     signals: Option<Signals>,
     clock: Clock,
     stage: Option<Stage<'a>>,
-    /// The end of the drain; `None` until the drain has ended.
+    /// Begin and end of the drain; `None` until the drain has ended.
     drained: Option<Drained>,
     told: Told,
     /// Checks whether the subject requests a churned resource; `None` after its first such request.
@@ -374,7 +374,7 @@ impl<'a> Conductor<'a> {
         self.beside(tokio::time::sleep_until(end.into())).await
     }
 
-    /// Runs the loop until `work` is done, and returns the result of `work`.
+    /// Runs the main loop until `work` is done, and returns the result of `work`.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Halt> {
         let mut work = std::pin::pin!(work);
         let mut tick = tokio::time::interval(TICK);

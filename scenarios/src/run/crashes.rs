@@ -70,7 +70,7 @@ impl Crashes {
         Some(Restarting { due: now + wait, wait, in_a_row: back_off.in_a_row })
     }
 
-    /// The row of a crash, and whether to write the row now.
+    /// The record row of a crash, and whether to write this row now.
     pub(super) fn row(
         &mut self,
         t_ms: u64,
@@ -94,7 +94,7 @@ impl Crashes {
         (row, is_told)
     }
 
-    /// The row of a container that the kubelet restarted, and whether to write the row now.
+    /// The record row of a container that the kubelet restarted, and whether to write this row now.
     pub(super) fn of_container(&mut self, t_ms: u64, crash: Crash) -> (CrashRow, bool) {
         self.total += 1;
         let row = CrashRow {

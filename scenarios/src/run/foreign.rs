@@ -122,7 +122,7 @@ impl Foreign {
         }
     }
 
-    /// Returns the changes so far and leaves an empty result.
+    /// Returns the subject's changes to objects of other clients so far, and leaves an empty result.
     pub(super) fn take(&mut self) -> record::Foreign {
         std::mem::take(&mut self.found)
     }

@@ -165,8 +165,8 @@ impl Validators {
         Ok(Some(row(now_ms, DELAY, FaultEvent::Started, 0, String::new())))
     }
 
-    /// Ends the delay of new answers. Answers that are already delayed, and answers behind them, arrive at their
-    /// planned time.
+    /// Ends the delay of new answers. Answers that are already delayed, and answers in the queue behind delayed
+    /// answers, arrive at their planned time.
     fn in_time(&mut self, now_ms: u64) -> Option<FaultRow> {
         let delay = self.delay.take()?;
         self.is_late = false;

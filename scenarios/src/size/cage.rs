@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Usual mount points of the two versions, with the file of the limit.
+/// Usual mount points of cgroup versions 1 and 2, with the file of the memory limit.
 const PLACES: [(&str, &str, &str); 3] = [
     ("v2", "/sys/fs/cgroup", "memory.max"),
     ("v2", "/sys/fs/cgroup/unified", "memory.max"),

@@ -37,9 +37,9 @@ pub(crate) struct Step {
     pub(crate) uid: String,
     pub(crate) began_us: u64,
     pub(crate) ended_us: u64,
-    /// The object as it was when the program was idle again.
+    /// The object as it was when the program was idle again after the object's creation.
     pub(crate) after: Value,
-    /// Objects that were created until the program was idle again, by resource.
+    /// Objects that were created after this object until the program was idle again, by resource.
     pub(crate) made: Vec<(String, Value)>,
     pub(crate) changes: Vec<Change>,
     /// Whether the object was gone soon after its deletion; `None` if the object was not deleted.

@@ -79,7 +79,7 @@ pub(crate) enum Word {
 pub(crate) struct Row {
     /// Index of the interval, from 0, without gaps.
     pub(crate) number: u64,
-    /// Begin of the interval, in milliseconds since the start.
+    /// Begin of the interval, in milliseconds since the time in the start order.
     pub(crate) start_ms: u64,
     pub(crate) end_ms: u64,
     pub(crate) counts: Counts,

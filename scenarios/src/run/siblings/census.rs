@@ -59,7 +59,7 @@ struct Kind {
     /// The existing children of each parent.
     live: BTreeMap<Of, BTreeMap<Uid, Child>>,
     of: HashMap<Uid, Of>,
-    /// Parents that had too many children, each with the index of its example.
+    /// Parents that had too many children, each with the index of its example for the report, if there is one.
     excess: BTreeMap<Of, Option<usize>>,
     excess_total: u64,
     made: u64,

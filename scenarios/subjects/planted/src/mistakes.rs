@@ -47,7 +47,7 @@ pub enum Mistake {
     // The stream ended or failed, and the client read it wrong.
     /// Ignores every ERROR event and reads on.
     IgnoresErrorEvents,
-    /// After a 410 in either form, watches again from the same revision.
+    /// After a 410, as a status or as an event, watches again from the same revision.
     #[value(name = "keeps-rv-after-410")]
     KeepsRvAfter410,
     /// Recognizes 410 only as the status of a response.
