@@ -71,7 +71,7 @@ pub enum Expectation {
     Clean,
     /// The judge for this bug reports the bug, and no other judge reports anything.
     Caught {
-        /// Name of the budget.
+        /// Name of the budget that the judge for this bug decides.
         judge: String,
         /// Other budgets that the same mistake may break.
         also: Vec<String>,

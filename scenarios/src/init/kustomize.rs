@@ -18,11 +18,11 @@ const FOLDERS: [&str; 2] = ["config/default", "config/crd"];
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// Maximum number of folders that a kustomization may include.
 const FOLDERS_MAX: usize = 200;
-/// Maximum size of the output, several times the output of a large operator.
+/// Maximum size of a built kustomization, several times that of a large operator.
 const OUTPUT_MAX: u64 = 16 << 20;
 /// Maximum number of bytes of an error message that are read.
 const COMPLAINT_MAX: u64 = 16 << 10;
-/// Timeout of a build, which only reads files.
+/// Timeout of building a kustomization, for which only files are read.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq)]

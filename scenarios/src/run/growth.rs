@@ -5,7 +5,7 @@ use reports::judge::{Interim, SoFar, Verdict};
 use reports::record::{Interval, Manifest, MetricsRow, Phase, Sample};
 use reports::words::millis;
 
-/// Interval of the estimates. An estimate takes milliseconds and hardly changes within a second.
+/// Interval of the estimates of growth. An estimate takes milliseconds and hardly changes within a second.
 const EVERY_MS: u64 = 30_000;
 
 pub(super) struct Growth {

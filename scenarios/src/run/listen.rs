@@ -11,7 +11,7 @@ use crate::clock::Clock;
 
 /// Interval of the messages that only advance the time, while no object changes.
 const TICK: Duration = Duration::from_millis(250);
-/// Longest time until a change arrives in the channel.
+/// Longest time between the arrival of a change on the watch and its arrival in the channel.
 const LINGER: Duration = Duration::from_millis(300);
 
 /// Changes of objects, at most as many as requested, or the reason why some changes are unknown.

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Maximum number of open connections; further ones wait.
+/// Maximum number of open connections; further connections wait.
 const CONNECTIONS_MAX: usize = 64;
 
 /// The receiver. Dropping it closes its connections.

@@ -21,7 +21,7 @@ use super::plan::Step;
 use crate::observer;
 use crate::run::{Options, Sized};
 
-/// Interval of samples.
+/// Interval at which the program's requests and resource usage are read.
 const TICK: Duration = Duration::from_millis(50);
 /// A program that opens no further list or watch for this time has requested all kinds.
 const QUIET: Duration = Duration::from_millis(1500);

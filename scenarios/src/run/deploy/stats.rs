@@ -15,7 +15,7 @@ use super::Cluster;
 use super::rollout::Pod;
 use crate::subject::{Log, Pods};
 
-/// Interval of the requests. An answer covers all Pods of a node.
+/// Interval of the requests to a kubelet. An answer covers all Pods of the kubelet's node.
 const EVERY: Duration = Duration::from_secs(3);
 
 /// State that is kept between two requests.

@@ -13,7 +13,7 @@ use crate::run::end_state::children::{Known, holds, parent_of};
 use crate::run::end_state::list::{Item, list};
 use crate::scenario::Children;
 
-/// Interval of the checks. A check lists parents and children.
+/// Interval of the checks whether changed children are restored. A check lists parents and children.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A child that was deleted or edited.
