@@ -21,8 +21,8 @@ pub use shape::Step;
 pub use warm_up::WarmUp;
 
 pub const CONFIDENCE: f64 = 0.95;
-/// The confidence of late growth of a series, which prevents a pass. The judge searches for late growth only after the
-/// whole run has passed.
+/// The confidence with which the second half of a series must grow too fast to prevent a pass. The judge examines the
+/// second half only if the whole series would pass.
 const LATE_CONFIDENCE: f64 = 0.99;
 /// Confidence of each bound of the slopes of the first and second half of a series. Growth has levelled off only if the
 /// bounds of both slopes do not overlap; together their confidence is about 96 %.
@@ -42,8 +42,8 @@ const SCATTER_LEFT_LEAST: f64 = 0.1;
 const COVERED_LEAST: f64 = 0.9;
 /// The longest time that one sample covers, in multiples of the usual time between samples.
 const REACH: f64 = blocks::REACH;
-/// Gaps up to this length, in seconds, are bridged. A busy machine sometimes delays a reader for some seconds, and in a
-/// run of a minute each such gap would split the series.
+/// Gaps up to this length, in seconds, do not split a series: they are bridged. A busy machine sometimes delays a
+/// reader for some seconds, and in a run of a minute each such gap would split the series.
 const BRIDGED_S: f64 = 15.0;
 /// The fraction of the time that samples must still cover if short gaps are bridged.
 const BRIDGED_COVERED_LEAST: f64 = 0.8;
@@ -55,8 +55,8 @@ const PLANNED_LEAST: f64 = 0.9;
 /// The distance between slope and budget, in half widths of the slope's interval, with which four of five runs are
 /// decided: `1 + 0.84 / 1.64`.
 const POWER: f64 = 1.51;
-/// The largest half width, in budgets, of an interval that can pass. If noise alone makes slopes of many budgets, one
-/// run in twenty falls steeply by chance.
+/// The largest half width, in budgets, of the slope's interval with which a series can pass. If noise alone makes
+/// slopes of many budgets, one run in twenty falls steeply by chance.
 const WIDTH_MOST: f64 = 1.5;
 /// The smallest and the largest factor by which a longer run is recommended. Growth exactly at its budget is never
 /// decided.

@@ -1,7 +1,7 @@
 //! Gaps in the subject's watches: ranges of commits that the subject did not receive, each closed by a new list.
 //!
-//! Owns the first and the last commit of each gap, for a bounded number of gaps of each resource. The module `objects`
-//! has the rule that excuses versions in a gap.
+//! Owns the bounds of each gap, as numbers in the order of commits, for a bounded number of gaps of each resource. The
+//! module `objects` has the rule that excuses versions in a gap.
 
 use facts::Order;
 use std::collections::{BTreeMap, VecDeque};

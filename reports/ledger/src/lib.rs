@@ -221,7 +221,7 @@ impl Ledger {
     }
 
     /// Notes that a fault may have withheld a pending version from the subject. The subject still has to observe the
-    /// version, but if the object is deleted before that, the version does not count as missed.
+    /// version. If the object is deleted first, the version does not count as missed.
     pub fn kept(&mut self, uid: &Uid, revision: &Revision) {
         if let Some(version) = self.objects.pending_mut(uid, revision) {
             version.kept = true;

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Number of times remembered for one resource: more than the objects that a slow subject serves in a drain.
+/// Number of serving times that are remembered for one resource: more than the objects that a slow subject serves in a
+/// drain.
 const TIMES_MAX: usize = 2048;
 /// Number of first observations of new objects that are remembered for one resource.
 const FIRSTS_MAX: usize = 512;
@@ -24,7 +25,7 @@ pub(super) struct OfResource {
     /// The latest time at which one of the served objects began to wait.
     pub newest_since_ms: u64,
     times_ms: VecDeque<u64>,
-    /// The latest new objects of which the subject proved a version, in the order of these proofs.
+    /// The first observations of the latest new objects, in the order of these observations.
     firsts: VecDeque<First>,
 }
 
@@ -68,11 +69,10 @@ impl Served {
 
 impl OfResource {
     /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Two facts
-    /// show a queue. The subject served objects in the first half of the time from `since_ms` to `now_ms`. New objects,
-    /// of which it first proved a version in the second half, had all been created in the first half or before. Only
-    /// new objects show how long the queue is: an object that is in the queue already gets a further version just
-    /// before its turn. The second half leaves time for an object that a refused write sent to the end of the queue
-    /// again.
+    /// show a queue. The subject served objects in the first half of the time from `since_ms` to `now_ms`. New objects
+    /// that it first observed in the second half had all been created in the first half or before. Only new objects
+    /// show how long the queue is: an object that is in the queue already gets a further version just before its turn.
+    /// The second half leaves time for an object that a refused write sent to the end of the queue again.
     pub fn has_queue(&self, since_ms: u64, now_ms: u64) -> bool {
         let middle_ms = since_ms + now_ms.saturating_sub(since_ms) / 2;
         let mut late = self.firsts.iter().rev().take_while(|first| first.t_ms >= middle_ms).peekable();

@@ -68,8 +68,8 @@ pub struct Budgets {
     pub descriptors: Option<Descriptors>,
     /// How many threads the subject may have and gain.
     pub threads: Option<Threads>,
-    /// How many more watches the subject may hold open. The mock counts open watches; for `local` and `node` the audit
-    /// log does.
+    /// How many more watches may be open at the end of the steady phase than at the end of the warm-up. The mock counts
+    /// open watches; for `local` and `node` the audit log does.
     pub open_watches: Option<OpenWatches>,
     /// Limits on series of the subject's own metrics. Each key is a name, perhaps with labels:
     /// `workqueue_depth{name="pods"}`. The sum of all series with this name and these labels is judged. Needs `subject:

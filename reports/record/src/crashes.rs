@@ -5,8 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Number of crashes of a run that each have a row. Of later crashes, only the crash at each doubling of the number and
-/// the last crash have a row, because a subject with a short back-off may crash all night.
+/// Number of crashes, from the first crash of a run on, that each have a row. Of later crashes, only the crash at each
+/// doubling of the number and the last crash have a row, because a subject with a short back-off may crash all night.
 pub const CRASH_ROWS_MAX: u64 = 1000;
 
 /// One row of `crashes.jsonl`, for one crash: a process of the subject ended by itself.

@@ -31,8 +31,8 @@ pub struct Evidence {
     /// The number of known events and requests that the evidence does not include.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: u64,
-    /// Proof that the subject read on after the time of the anomaly's version: the subject reported a later version of
-    /// the resource. None if the subject reported no later version, or in records older than this field.
+    /// Proof that the subject continued to read after the anomaly's version: it reported a later version of the
+    /// resource. None if the subject reported no later version, or in records older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_on: Option<ReadOn>,
 }

@@ -42,7 +42,7 @@ pub struct Example {
     pub anomalies: Vec<AnomalyRow>,
     /// The subject's own metrics; written if the manifest has a plan for them.
     pub metrics: Vec<MetricsRow>,
-    /// Crashes; written if the manifest says that the subject is started again.
+    /// Crashes; written if the manifest says that the subject is started again after a crash.
     pub crashes: Vec<CrashRow>,
     /// The subject's requests; none if the control plane does not record them.
     pub requests: Option<Vec<RequestRow>>,

@@ -22,7 +22,7 @@ pub(super) struct Last {
 }
 
 impl Last {
-    /// Reserves the room for the file at `path` by a file with another name.
+    /// Reserves the room on the disk for the file at `path` by writing a file with another name.
     pub fn reserve(path: PathBuf) -> Result<Self, Error> {
         let part = path.with_extension("part");
         let mut room = File::create(&part).map_err(io_error("create", &part))?;

@@ -44,7 +44,7 @@ pub mod tag {
     pub const LAG_FAULTED: &str = "lag.faulted";
     /// Time from the commit of a late version to the observation that settled the version.
     pub const HEAL: &str = "heal";
-    /// Not in the file: the sum of the three `response.*` tags.
+    /// This tag is not in the file: its histogram is the sum of the three `response.*` tags.
     pub const RESPONSE: &str = "response";
 }
 
@@ -52,8 +52,8 @@ pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIE
 
 /// Number of time slices (ranges) of a tag over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
-/// Maximum length of a line of the log, in bytes. A histogram of three significant digits over the whole range needs
-/// fewer bytes.
+/// Maximum length of a line of the log, in bytes. A histogram of three significant digits over the whole range of
+/// values needs fewer bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of lines of `latency.hlog` and `latency.open.hlog` together: five times those of a run of 100 hours.
 const LINES_MAX: usize = 200_000;

@@ -88,7 +88,7 @@ pub mod file {
     pub const COMMITS: &str = "commits.jsonl.zst";
     /// Each line is a [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
-    /// Each line is a [`super::CrashRow`]. The file is absent if the subject is not started again.
+    /// Each line is a [`super::CrashRow`]. The file is absent if the subject is not started again after a crash.
     pub const CRASHES: &str = "crashes.jsonl";
     /// Each line is a [`super::MetricsRow`].
     pub const METRICS: &str = "metrics.jsonl";
@@ -100,7 +100,7 @@ pub mod file {
     pub const OBJECTS: &str = "objects.json";
     /// The file with the [`super::End`].
     pub const END: &str = "end.json";
-    /// The text that tells a run of a documented bug in order of time, for people.
+    /// A text about a run of a documented bug, in order of time, for people.
     pub const STORY: &str = "story.txt";
     /// The lines that the subject printed, kept unchanged.
     pub const SUBJECT_LOG: &str = "subject.log";

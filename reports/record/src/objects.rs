@@ -32,8 +32,8 @@ pub struct Objects {
     /// Writes in the quiet time, when only the subject wrote; none if nothing is churned, or the run did not reach that
     /// time.
     pub quiet: Option<Quiet>,
-    /// Objects that were stuck in their deletion at the end; none if nothing is churned, or the run did not reach the
-    /// end.
+    /// Objects that were stuck in their deletion at the end of the run; none if nothing is churned, or the run did not
+    /// reach its end.
     pub hanging: Option<Hanging>,
     /// The subject's requests for objects that it did not make; none if the control plane does not report the author of
     /// each request, or no resource is judged.
@@ -153,7 +153,7 @@ pub struct Hanging {
     /// Why some or all resources could not be examined; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Objects that existed at the end, deleted or not.
+    /// Objects that existed at the end of the run, whether their deletion was requested or not.
     pub objects: u64,
     /// Finalizers that hold deleted objects: one row for each object and finalizer, the longest held first.
     pub held: Vec<Held>,
@@ -247,7 +247,7 @@ pub struct Deed {
     pub path: String,
     /// The `User-Agent` of the request.
     pub user_agent: String,
-    /// When the previous object of that name was deleted; none if the object existed.
+    /// When the previous object of that name was deleted; none if the object existed when the request arrived.
     pub gone_ms: Option<u64>,
     /// The subject's earlier reads of the object, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]

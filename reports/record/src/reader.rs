@@ -25,8 +25,8 @@ use super::{
 const LOGS_MAX: usize = 20;
 /// Maximum number of entries of the log folder that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// In a run with one kept sample for each interval, the minimum time between two samples of a series at even distances,
-/// in milliseconds: a little less than an interval.
+/// The minimum time between two samples, in milliseconds, if a run kept one sample of each interval: a little less than
+/// an interval.
 const APART_MS: u64 = 4000;
 /// Maximum length of a row, in bytes: far more than the writer needs for its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
@@ -261,7 +261,7 @@ fn read_requests(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Req
     Ok(Requests::from_lines(read_rows_if_told(folder, file::REQUESTS, notes)?, told))
 }
 
-/// Reads the rows of a file that many runs lack.
+/// Reads the rows of a file that many runs do not write.
 fn read_rows_if_told<T: DeserializeOwned + Times>(
     folder: &mut Folder<'_>,
     name: &'static str,

@@ -51,7 +51,7 @@ pub struct Interval {
     pub end_ms: u64,
     /// The phase in which the interval ended.
     pub phase: Phase,
-    /// Whether this is the last row of a run that ended by itself. The ledger was finished before that row.
+    /// Whether this is the last row of a run that ended by itself. The ledger decided all outcomes before this row.
     #[serde(default, skip_serializing_if = "is_false")]
     pub last: bool,
     /// Outcomes decided in this interval.
@@ -130,7 +130,7 @@ pub struct ApiRow {
     pub subject_connections: u64,
     /// Connections of the subject that are open at the end of the interval.
     pub subject_open_connections: u64,
-    /// Milliseconds since the subject's last request, while none of its requests is open; none while one is open.
+    /// Milliseconds since the subject's last request, while no request of the subject is open; otherwise none.
     pub subject_idle_ms: Option<u64>,
     /// Answers 410, as HTTP status or inside a stream, sent to the subject.
     pub gone_answers: u64,

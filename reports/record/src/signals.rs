@@ -1,7 +1,7 @@
 //! Facts about a subject beyond its process figures: its own metrics, its sockets by state, and its memory cgroup.
 //!
-//! Owns the rows that hold a subject's metrics, sockets and memory cgroup. The observer decides which of these facts
-//! are read, and how often.
+//! Owns the rows that hold a subject's metrics, sockets and memory cgroup. The crate `scenarios` decides which of these
+//! facts are read, and how often.
 
 use std::collections::BTreeMap;
 

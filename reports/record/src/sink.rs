@@ -13,7 +13,7 @@ use super::files::io_error;
 
 /// Number of bytes written to the operating system at once.
 const CHUNK_BYTES: usize = 8 << 10;
-/// Maximum number of bytes that wait for room on the disk: some minutes of the largest file of a record.
+/// Maximum number of bytes that wait for room on the disk: the rows of some minutes for the largest file of a record.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 pub(super) struct Sink {

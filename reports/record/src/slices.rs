@@ -16,7 +16,7 @@ use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;
 use super::{Error, file};
 
-/// Length of the first part of a run, in milliseconds, in which the histogram of each interval is written by itself.
+/// Length of the first part of a run, in milliseconds, in which each interval is a time slice of its own.
 const SINGLE_MS: u64 = 3600 * 1000;
 /// After [`SINGLE_MS`], a time slice is as long as the run so far divided by this number, so that a chart has a point
 /// for each two or three pixels.
@@ -31,7 +31,7 @@ pub(super) struct Slices {
     log: HistogramLog,
     open: BTreeMap<String, OpenSlice>,
     open_path: PathBuf,
-    /// Whether the file of incomplete time slices exists with the current contents.
+    /// Whether `latency.open.hlog` exists and has the current contents.
     open_written: bool,
     open_current: bool,
 }

@@ -7,7 +7,8 @@ use super::{
     AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine, Sample, Step,
 };
 
-/// The latest time in a record: three phases of at most a leap year each, and as much again until the run has ended.
+/// The latest time in a record: three phases of at most a leap year each, and one more leap year until the run has
+/// ended.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
 
 /// Maximum number of digits of a whole number in a row: 9 TiB in bytes, 115 days in microseconds. With this bound, sums

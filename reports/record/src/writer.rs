@@ -233,7 +233,7 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Appends a crash, if the manifest says that the subject is started again.
+    /// Appends a crash, if the manifest says that the subject is started again after a crash.
     pub fn crash(&mut self, row: &CrashRow) -> Result<(), Error> {
         let result = self.crashes.as_mut().map_or(Ok(0), |rows| rows.append(row));
         self.kept(result)

@@ -22,7 +22,7 @@ const WORKLOADS: [&str; 7] = [
     "persistentvolumeclaims",
 ];
 
-/// An entry of the evidence in which the subject wrote an object.
+/// An entry of the evidence about a write of the subject.
 #[derive(Debug, Clone, Copy)]
 struct Wrote<'a> {
     t_ms: u64,

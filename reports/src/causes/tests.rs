@@ -12,7 +12,7 @@ const LATER: ReadOn = ReadOn { t_ms: 4500, times: 3 };
 /// The text about [`LATER`] in the sentence of an explanation.
 const READ_ON: &str = "while 3 later versions were reported, the first at 4.5 s";
 
-/// An anomaly of version 17 of an object, written at 4 s.
+/// An anomaly of an object's version 17, which was written at 4 s.
 fn row(outcome: Outcome, steps: &[Step]) -> AnomalyRow {
     let observed = matches!(
         outcome,

@@ -93,7 +93,7 @@ fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     Some(of(cause, format!("{delivery}, {reported}")))
 }
 
-/// Whether the list was answered in time and shows the state at the anomaly's version or a later one.
+/// Whether the list was sent by `until_ms` and shows the state at the anomaly's version or a later one.
 fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
     history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
 }
@@ -161,8 +161,8 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
 
-/// Explains a version that was written while no watch was open, if the client came back with a list. What the client
-/// requests after that list is not the cause.
+/// Explains a version that was written while no watch was open, if the client then sent a list. The client's requests
+/// after that list are not the cause.
 fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     if history.withheld().is_some() || history.open_at(history.committed_ms).is_some() {
         return None;

@@ -31,8 +31,8 @@ const GROWTH_BYTES_PER_HOUR: f64 = 1_048_576.0;
 /// The smallest scatter of memory, in bytes, that the interval of its growth assumes; equal to that of the budget
 /// `memory.growth`.
 const SIGMA_BYTES: f64 = 65_536.0;
-/// Maximum number of points to which the series of open watches is reduced, and the fewest points that the figure
-/// needs.
+/// Maximum and minimum number of points of the series of open watches: a longer series is reduced, a shorter one gives
+/// no figure.
 const WATCH_POINTS: usize = 512;
 const WATCH_POINTS_LEAST: usize = 8;
 
@@ -384,7 +384,7 @@ fn watches_slope(record: &Record) -> Option<Reading> {
     Some(Reading { value: slope.estimate, interval: sure.then_some((slope.lower, slope.upper)), burst: 1.0 })
 }
 
-/// Processor time of the steady phase, divided by the number of its observations.
+/// Processor time of the steady phase, divided by the number of observations in this phase.
 fn cpu_per_event(record: &Record) -> Option<Reading> {
     let rows: Vec<(u64, u64, u64)> = record
         .intervals

@@ -40,7 +40,7 @@ impl Bounds {
     }
 }
 
-/// The interval of a subject that can be ranked: it ran to the end, and its run can be trusted.
+/// The interval of a subject in a figure; none if the subject did not run to the end, or its run cannot be trusted.
 fn bounds(row: &Row, key: &str) -> Option<Bounds> {
     if row.fate != Fate::Ran || row.verdict == Some(Verdict::Invalid) {
         return None;

@@ -57,7 +57,7 @@ pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     Some(Decision { estimate, lower, upper, word })
 }
 
-/// The smallest shift of all pairs at which B is called worse; none if there are too few pairs. The returned shift is
+/// The smallest shift that, added to all pairs, makes B worse; none if there are too few pairs. The returned shift is
 /// exact, because both the estimate and the bound move with the pairs.
 pub fn needed(pairs: &[f64], limit: f64) -> Option<f64> {
     let decision = decide(pairs, limit)?;

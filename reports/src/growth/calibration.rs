@@ -219,7 +219,7 @@ pub fn planned_s() -> f64 {
     length::needed_s(length::SIGMA_BYTES, length::TAU_S, BUDGET / 3600.0).unwrap_or(f64::INFINITY)
 }
 
-/// The number of runs from which the measured rates are compared with the promise directly, without an interval.
+/// Minimum number of runs for comparing the measured rates with the promise directly, without an interval.
 const RUNS_STRICT: u64 = 200;
 
 /// The promised rates of outcomes for the runs of one kind at one speed of growth; an absent rate is not promised.

@@ -1,4 +1,5 @@
-//! Decides whether objects that wait at the end are a queue: work that the subject was still doing when it was stopped.
+//! Decides whether objects that wait at the end of a run are a queue: work that the subject was still doing when it was
+//! stopped.
 //!
 //! The waiting objects are a queue if the subject served objects steadily until then, and no waiting object was
 //! overtaken. Findings about the objects in a queue are undecided. The report says how much more time the subject
@@ -19,12 +20,13 @@ const SERVED_MIN: u64 = 8;
 /// Minimum number of objects served in the drain that can show steady work. If fewer than [`SERVED_MIN`] objects were
 /// served, the subject's own writes must show that it continued to work.
 const SERVED_FEW: u64 = 3;
-/// Each quarter of the drain must have at least the mean number of served objects of all quarters, divided by this.
+/// Each quarter of the drain must have at least the mean number of served objects of all quarters, divided by this
+/// number.
 const SHARE_MIN: u64 = 4;
 /// If the subject wrote at least this many objects in the drain, the writes show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// The number of seconds that show a steady rate of requests, and the fraction by which each may differ from the mean.
-/// A token bucket admits one request more or less.
+/// The number of seconds that show a steady rate of requests, and the fraction by which the rate in each second may
+/// differ from the mean. A token bucket admits one request more or less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
 /// Maximum number of seconds of a drain whose requests are counted one by one.
@@ -126,8 +128,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// The number of versions that may be deleted while they wait in the subject's queue: a twentieth of all. With more of
-/// them, the missing observations say nothing about the subject.
+/// The number of versions that may be deleted while they wait in the subject's queue: a twentieth of all versions. With
+/// more of them, the missing observations say nothing about the subject.
 pub(super) fn deleted_max(commits: u64) -> u64 {
     commits / 20
 }

@@ -671,8 +671,8 @@ fn thousands_of_faults_are_told_by_name() {
     assert!(bytes(file::VERDICT) + bytes(file::MARKDOWN) + bytes(file::JUNIT) < 1 << 17);
 }
 
-/// If one of four drawn faults finds no target, the run still counts. If two of four drawn faults find no target, the
-/// run is undecided. A fault with a planned time must always be hit.
+/// If one of four drawn (random) faults finds no target, the run still counts. If two of four drawn faults find no
+/// target, the run is undecided. A fault with a planned time must always be hit.
 #[test]
 fn a_lot_may_find_nothing_to_hit_now_and_then() {
     let told = |never_hit: usize, drawn: bool| {
@@ -700,7 +700,7 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
     assert_eq!(told(0, true).0, Verdict::Pass);
 }
 
-/// The report on an interrupted run does not list faults that were planned for later.
+/// The report on an interrupted run does not list faults that were planned for a time after the interruption.
 #[test]
 fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     let mut example = Example::clean();

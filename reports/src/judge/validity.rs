@@ -33,7 +33,7 @@ const SENT_WHOLE: f64 = 0.5;
 /// Minimum suspension of the machine, or step of the wall clock, that is reported, in milliseconds between two samples.
 /// A gradual correction of the wall clock also affects the clock that measures times, so it is not noticed.
 const CLOCK_STEP_MS: u64 = 1000;
-/// The percentage of the time in which tasks waited for a processor, from which a note reports the pressure.
+/// A note reports the pressure if tasks waited for a processor in more than this percentage of the time.
 const PSI_CPU_PCT: f64 = 50.0;
 
 // The conditions, and the word for a subject that breaks one; most have none.

@@ -43,7 +43,7 @@ struct Table {
     rows: Vec<Vec<(usize, String)>>,
 }
 
-/// A table of a record: how its rows are read.
+/// Reads the rows of one table from a record.
 type Read = fn(&Record) -> Result<Table, serde_json::Error>;
 const TABLES: [(&str, Read); 8] = [
     ("intervals", |record| Table::of(&record.intervals)),

@@ -26,7 +26,7 @@ pub const MIB: f64 = 1_048_576.0;
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub length_ms: u64,
-    /// The time, in milliseconds, before which memory is above its ceiling for one second.
+    /// The end of the only second in which memory is above its ceiling, in milliseconds.
     pub peak_ms: u64,
 }
 
@@ -181,7 +181,7 @@ impl Run {
     }
 
     /// Writes the whole run, with latencies only in the time ranges `times_ms`. After each written interval, the
-    /// function `each` is called with its end.
+    /// function `each` is called with the interval's end.
     pub fn write(self, dir: &Path, latencies: &Latencies, times_ms: &[Range<u64>], mut each: impl FnMut(u64)) {
         let mut writer = Writer::create(dir, &self.manifest()).unwrap().tell_requests().unwrap();
         let template: Interval = serde_json::from_str(INTERVAL).unwrap();

@@ -148,8 +148,8 @@ const HEAL_LEAST: Duration = Duration::from_secs(10);
 
 impl Scenario {
     /// Draws the faults of `faults.random` by seed and length. Must be called again if the seed or the length of the
-    /// run changes. The first random fault comes after the warm-up. After the last random fault, at least the time of
-    /// `budgets.events.heal` is left, which includes the drain.
+    /// run changes. The first random fault comes after the warm-up. The time left after the last random fault,
+    /// including the drain, is at least `budgets.events.heal`.
     pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
         let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
         let rest = heal.0.saturating_sub(self.phases.drain.0).max(HEAL_LEAST);

@@ -52,7 +52,7 @@ trait Kind {
         Ok(())
     }
 
-    /// The field of each object in which the subject shows its progress, if the witness reads one.
+    /// The fields of each object that show which version the subject handled, if the witness reads such fields.
     fn looks(&self) -> Option<Looks> {
         None
     }
@@ -141,7 +141,7 @@ macro_rules! witnesses {
                 match self { $(Self::$variant(settings) => settings.check(about)),* }
             }
 
-            /// The field of each object in which the subject shows its progress, if the witness reads one.
+            /// The fields of each object that show which version the subject handled, if the witness reads such fields.
             pub fn looks(&self) -> Option<Looks> {
                 match self { $(Self::$variant(settings) => settings.looks()),* }
             }

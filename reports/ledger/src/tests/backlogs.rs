@@ -142,8 +142,8 @@ fn what_a_quick_subject_lost_is_missed() {
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (1, 0));
 }
 
-/// An object is deleted before the subject has proved it. The versions are not missed if a write of the subject to the
-/// object was refused less than a deadline before, and they are missed if the refusal is older.
+/// An object is deleted before the subject has observed it. The versions are not missed if a write of the subject to
+/// the object was refused less than a deadline before, and they are missed if the refusal is older.
 #[test]
 fn what_is_deleted_soon_after_a_refused_write_is_not_missed() {
     let mut ledger = ledger();

@@ -48,7 +48,7 @@ pub struct Quantiles {
     pub max_us: u64,
 }
 
-/// Calls to the subject's API that scales Deployments in one interval.
+/// Calls, in one interval, to the subject's API that scales Deployments.
 #[serde_with::apply(
     u64 => #[serde(skip_serializing_if = "super::is_zero")],
     Option => #[serde(skip_serializing_if = "Option::is_none")],

@@ -26,8 +26,8 @@ pub struct Sample {
     pub cgroup: Option<Cgroup>,
     /// The time that taking the sample took, in microseconds.
     pub read_cost_us: u64,
-    /// The time that reading the proportional set took, in microseconds. While the proportional set is read, the kernel
-    /// walks all pages and locks the subject's memory map.
+    /// The time that reading the proportional set (PSS) took, in microseconds. While the proportional set is read, the
+    /// kernel walks all pages and locks the subject's memory map.
     pub rollup_cost_us: Option<u64>,
     /// Whether the sample is kept only for its large resident set, beside the one sample that is kept of each interval.
     /// A sample that is kept for its size counts for ceilings, but not for results that need samples at even distances.
@@ -43,7 +43,7 @@ pub struct Process {
     pub processes: u64,
     /// Resident set, in bytes.
     pub rss_bytes: u64,
-    /// Proportional set, in bytes; read at most once a minute because reading is expensive.
+    /// Proportional set (PSS), in bytes; read at most once a minute because reading is expensive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pss_bytes: Option<u64>,
     /// The anonymous memory of the resident set, in bytes.

@@ -6,7 +6,7 @@ use crate::gate::simulation::{BUSY, QUIET, gate, header, session};
 use crate::gate::slice::Counted;
 use crate::gate::{Pressure, Side};
 
-/// Judges a gate with a certificate from a hundred choices of signs, which are enough for these tests.
+/// Judges a gate with an A/A certificate from a hundred random choices of signs, which are enough for these tests.
 fn judge(record: &Record) -> Judgement {
     judge_by(record, 100)
 }

@@ -142,8 +142,8 @@ fn a_constant_rate_is_the_same_in_each_second() {
     assert!(!is_constant(&[5, 5, 9, 5, 5, 5, 5]) && !is_constant(&[0, 1, 0, 1, 0, 0]));
 }
 
-/// Versions that were deleted in the subject's queue leave `missed` undecided if they are more than a twentieth of all,
-/// and never hide a missed version.
+/// Versions that were deleted in the subject's queue leave `missed` undecided if they are more than a twentieth of all
+/// versions, and never hide a missed version.
 #[test]
 fn many_versions_that_were_deleted_in_the_queue_leave_missed_undecided() {
     let judged = |queued: fn(u64) -> u64, missed: u64| {

@@ -76,8 +76,8 @@ fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     later.unwrap_or(0)
 }
 
-/// Of an interval without rows: requests per second, start, length and number of requests. None for an interval shorter
-/// than the time window of this budget, because it proves no rate over that time.
+/// The rate of requests per second in an interval without rows, with its start, its length and the number of requests.
+/// None for an interval shorter than the time window of this budget, because it proves no rate over that time.
 fn of_interval(summary: &RequestSummary) -> Option<(f64, u64, u64, u64)> {
     let long_ms = summary.end_ms.saturating_sub(summary.start_ms);
     let requests = summary.requests + summary.lost;

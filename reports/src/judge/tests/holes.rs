@@ -32,7 +32,7 @@ fn siblings(excess: u64) -> Siblings {
     Siblings { resource: "configmaps".into(), unread: Some(WHY.into()), excess, examples, ..Siblings::default() }
 }
 
-/// The budgets on lists and watches that are undecided if some of these requests have no row.
+/// The budgets on lists and watches that are undecided if some lists or watches have no row.
 const FOLLOWS: &[&str] = &["requests.blind", "requests.hotLoop", "requests.openWatches", "requests.staleResume"];
 
 const CASES: [Case; 8] = [

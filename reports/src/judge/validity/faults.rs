@@ -287,7 +287,7 @@ fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) 
     }
 }
 
-/// Whether the subject missed a version or a deletion until the end.
+/// Whether the subject missed a version or a deletion until the end of the run.
 fn lost(record: &Record) -> bool {
     let counts = record.totals();
     counts.missed + counts.ghost > 0

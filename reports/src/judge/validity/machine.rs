@@ -15,8 +15,8 @@ use crate::record::{AdmissionRow, EndReason, Process, Record, Sample, quantile_u
 use crate::words::{millis, percent};
 
 pub(super) const MACHINE: Name = condition("machine");
-/// The fraction of the processors used by other programs from which a machine counts as busy. If other programs use
-/// this fraction, everything takes twice as long.
+/// A machine counts as busy if other programs use at least this fraction of its processors: then everything takes twice
+/// as long.
 const OTHERS_LEAST: f64 = 0.5;
 /// The time window, in milliseconds, in which the load of other programs is measured. One second would be only a few
 /// time slices of the scheduler.
@@ -129,7 +129,7 @@ fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
-/// Makes each broken budget undecided whose excess other programs can explain.
+/// Makes a broken budget undecided if other programs can explain its excess.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let Some(busy) = Busy::of(record) else { return };
     let clause = busy.clause();
@@ -183,7 +183,7 @@ fn slack_ms(record: &Record) -> u64 {
     slack_of_ms(record, tag::LAG)
 }
 
-/// The delay of a latency, given by its tag, that other programs can have caused, in milliseconds.
+/// The delay, in milliseconds, that other programs can have caused in the latency with this tag.
 fn slack_of_ms(record: &Record, of: &str) -> u64 {
     let latency = record.latency.whole(of);
     let median_us = latency.as_ref().and_then(|latency| quantile_us(latency, 500)).unwrap_or(0);
@@ -217,8 +217,8 @@ fn failed_else(record: &Record) -> u64 {
 }
 
 /// Whether other programs can be the reason that reviews failed. Other programs are no reason if even the shortest wait
-/// for an answer was longer than they and a late generator can have caused. A review that hangs until its timeout fails
-/// on any machine.
+/// for an answer was longer than a busy machine and a late generator can have caused. A review that hangs until its
+/// timeout fails on any machine.
 fn waited_no_longer(record: &Record) -> bool {
     let failed = record.latency.whole(tag::RESPONSE_ERROR).filter(|failed| !failed.is_empty());
     let most_ms = slack_of_ms(record, tag::RESPONSE_ALLOWED) + SLACK_LEAST_MS;

@@ -14,7 +14,7 @@ use super::{Scenario, Witness, library, validate};
 /// Maximum length of a scenario file, in bytes. Every scenario of the library is smaller than 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum number of objects that `with` of the churn may create in each namespace.
+/// Maximum number of objects that the key `with` of `churn` may create in each namespace.
 const COMPANIONS_MAX: usize = 50;
 
 /// A scenario with its source text.
@@ -172,7 +172,7 @@ impl Source {
         })
     }
 
-    /// Sets another seed of the run. After this the random faults are drawn again.
+    /// Sets another seed of the run, and draws the random faults again.
     pub fn sow(&mut self, seed: u64) -> Result<(), Error> {
         self.scenario.seed = seed;
         self.draw(&format!("--seed {seed}"))
@@ -343,7 +343,7 @@ pub(super) fn read_template(
     Ok(())
 }
 
-/// Replaces file names in `with` by the objects in the files.
+/// Replaces file names in the key `with` of `churn` by the objects in the files.
 fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result<(), (&'static str, String)> {
     let mut all = Vec::new();
     for one in with.drain(..) {

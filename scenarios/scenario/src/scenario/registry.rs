@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Default number of images. With this number of images a cache is useful but still has misses.
 const DEFAULT_IMAGES: usize = 40;
-/// Default number of requests at one moment, about as large as clients of real registries allow themselves.
+/// Default maximum number of requests at one moment: about as many as clients of real registries allow themselves.
 const DEFAULT_BURST: u32 = 20;
 
 /// The image registry.

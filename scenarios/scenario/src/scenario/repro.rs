@@ -22,7 +22,8 @@ pub struct Repro {
     pub mechanism: String,
     /// How a correct client behaves instead.
     pub good_client: String,
-    /// Mistakes of the planted client that this scenario must show. For each, words that its verdict must contain.
+    /// Mistakes of the planted client that this scenario must show. For each mistake, the words that the verdict must
+    /// contain.
     #[serde(default)]
     pub mistakes: BTreeMap<String, Vec<String>>,
     /// The HTTP versions in which the bug exists. Default: both.

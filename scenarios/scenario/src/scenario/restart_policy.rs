@@ -34,7 +34,7 @@ pub enum Restart {
 pub struct BackOff {
     /// Delay before the second restart; the first comes at once. Default: 10s.
     pub initial: Option<Span>,
-    /// The longest delay; the delay doubles with each restart up to this. Default: 5m.
+    /// The longest delay; the delay doubles with each restart up to this length. Default: 5m.
     pub max: Option<Span>,
     /// After a process has run this long, the delays begin again. Default: 10m.
     pub reset_after: Option<Span>,

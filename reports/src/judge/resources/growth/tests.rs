@@ -48,8 +48,8 @@ fn each_budget_passes_fails_and_is_undecided() {
     }
 }
 
-/// By a clock of the subject that runs sixty times faster, the same growth per hour is a sixtieth. The budget by the
-/// real clock and the budget by the subject's clock are both judged.
+/// If the subject's clock runs sixty times faster, growth per hour of this clock is a sixtieth of growth per real hour.
+/// The budget by the real clock and the budget by the subject's clock are both judged.
 #[test]
 fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
     let limit = r#"{"growth": "100MiB/h", "growthPerOwnHour": "100MiB"}"#;

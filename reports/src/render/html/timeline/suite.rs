@@ -13,7 +13,7 @@ use crate::words::{count, counted, three_digits};
 const LINES: usize = 12;
 /// Maximum number of bars in the line of all tests.
 const BARS: usize = 2000;
-/// Hits of one fault form one band if they are closer together than the whole time divided by this number.
+/// Hits of one fault form one band if they are closer together than the length of the run divided by this number.
 const CLOSE: u64 = 40;
 
 /// One line of the suite's time line, with a bar for each test.

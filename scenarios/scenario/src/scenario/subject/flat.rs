@@ -47,8 +47,8 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     Some((stray.clone(), lines))
 }
 
-/// Splits the earlier `webhook` section: `path` and `port` move to the kind's keys, and the rest to `install`. If
-/// `install` already names a project's own configurations, it is not changed.
+/// Splits the earlier `webhook` section: `path` and `port` move to the keys of the subject's kind, and the rest to
+/// `install`. If `install` already names a project's own configurations, it is not changed.
 fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
     let (place, registered): (Map<_, _>, Map<_, _>) =
         keys.clone().into_iter().partition(|(key, _)| matches!(key.as_str(), "path" | "port"));
