@@ -302,8 +302,8 @@ fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     revisions
 }
 
-/// The earliest time at which a version in the entries of a history can have been sent. An entry with time zero may be
-/// much older.
+/// The earliest time at which a version in the entries of a history can have been sent: the time of the first commit.
+/// Zero without a commit, or if the first commit may be older than the run.
 fn since_us(mock: &Mock, clock: &Clock, steps: &[Step]) -> u64 {
     let first_ms = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
     first_ms.filter(|t_ms| *t_ms > 0).map_or(0, |t_ms| epoch_us(mock, clock, t_ms))

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 
 /// Interval of the messages that only advance the time, while no object changes.
 const TICK: Duration = Duration::from_millis(250);
-/// Longest time between the arrival of a change on the watch and its arrival in the channel.
+/// How long a stopped module waits for earlier changes that still arrive in the channel.
 const LINGER: Duration = Duration::from_millis(300);
 
 /// Changes of objects, at most as many as requested, or the reason why some changes are unknown.
@@ -69,8 +69,8 @@ pub(super) async fn listen<T: Send + 'static>(
     Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
 }
 
-/// Passes on messages until the task is stopped or all watches are lost. At the end, passes on the messages that are
-/// still in the channel. An empty message only advances the time.
+/// Passes on messages until the task is stopped or all watches are lost. After a stop, also passes on the messages that
+/// arrive within [`LINGER`]. An empty message only advances the time.
 pub(super) async fn gather<T>(
     mut changes: mpsc::Receiver<T>,
     mut stopped: oneshot::Receiver<()>,

@@ -23,7 +23,8 @@ const STRICT: u64 = 20;
 pub struct Gated {
     /// Change of B against A as the gate reports it: a share, or a difference in the metric's unit.
     pub change: f64,
-    /// The smallest change that the gate would have called worse four times in five; null if too few pairs were left.
+    /// The smallest change that the gate would have called worse four times in five; null if too few pairs of
+    /// measurements were left.
     pub smallest: Option<f64>,
     /// The gate's own estimate of how often it would call identical builds worse by any metric.
     pub false_alarm: Option<f64>,
