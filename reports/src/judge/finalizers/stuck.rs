@@ -12,7 +12,7 @@ use crate::judge::rule::{Findings, Name, Rule, Section, Verdict, Word};
 use crate::record::{Hanging, Held, PutOn, Record};
 use crate::words::{count, counted, millis};
 
-/// The shortest deadline for the observation of an event, in milliseconds, for a record without intervals.
+/// The shortest default deadline of an observation, in milliseconds, for a record without intervals.
 const DEADLINE_MIN_MS: u64 = 5000;
 
 /// The back-off of client-go, and so of every controller of controller-runtime: 5 ms after an object's first failure,

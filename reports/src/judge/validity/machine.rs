@@ -29,8 +29,8 @@ const SLOWER_MOST: f64 = 10.0;
 /// that the subject sleeps, or does not read a watch.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
-/// The upper bound of the delay above a limit, in milliseconds, however high the median is: the shortest deadline of an
-/// observation.
+/// The upper bound of the delay above a limit, in milliseconds, however high the median is: the shortest default
+/// deadline of an observation.
 const SLACK_MOST_MS: u64 = 5000;
 /// The fraction of busy time in a run that is enough to affect a percentile, because all samples beyond the percentile
 /// may lie in the busy time. Each percentile has a constant.

@@ -17,7 +17,7 @@ pub(super) const PACE: Name = condition("pace");
 /// that the subject has for an observation.
 const CHURN_LATE_MS: u64 = 2500;
 /// The longest interval that is no stall, in milliseconds. The harness writes a row of an interval every 5 s. In an
-/// interval longer than this, the harness stood still for as long as the shortest deadline of an observation.
+/// interval longer than this, the harness stood still for as long as the shortest default deadline of an observation.
 /// Observations of such an interval were read late, or are missing because of the stall.
 const INTERVAL_MS_MAX: u64 = 10_000;
 const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";

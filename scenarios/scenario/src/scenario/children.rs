@@ -15,8 +15,8 @@ const NAME: &str = "{name}";
 const DRIFTS_MAX: usize = 100;
 /// Maximum number of kinds of children; the harness opens a watch for each kind.
 const KINDS_MAX: usize = 10;
-/// Minimum time from a change of children after the load until the run ends. The shortest allowed deadline of events
-/// has the same length, so that a subject has time to restore the child.
+/// Minimum time from a change of children after the load until the drain ends, so that a subject has time to restore
+/// the child.
 const RESTORED_WITHIN: Span = Span::from_secs(3);
 
 /// The kinds of objects that a subject creates for other objects: none, one, or a list of kinds.
