@@ -34,7 +34,8 @@ pub enum Outcome {
     Resurrected,
     /// The object was replaced under the same name, and its deletion was never observed.
     IdentitySwap,
-    /// The object was created and deleted while the subject's watch was interrupted: no client could have observed it.
+    /// The object was deleted before the subject had a fair chance to observe the version, for example while the watch
+    /// was interrupted.
     Unobservable,
 }
 
@@ -71,7 +72,8 @@ pub struct EventCounts {
     pub resurrected: u64,
     /// Objects replaced under the same name whose deletion was never observed.
     pub identity_swap: u64,
-    /// Versions of objects that were created and deleted while the subject's watch was interrupted.
+    /// Versions that the subject had no fair chance to observe before the object's deletion, for example while the
+    /// watch was interrupted.
     pub unobservable: u64,
     /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue, or soon after a
     /// write of the subject to them was refused.
