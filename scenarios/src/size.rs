@@ -22,13 +22,13 @@ pub(crate) mod plan;
 
 use crate::run::Options;
 use cage::Cage;
-use measure::{Ground, Measured, measure};
+pub(crate) use measure::{Ground, Measured, measure};
 use plan::{KINDS_MAX, Plan, Step};
 
 /// The files of a result.
 pub(crate) const FILES: [&str; 3] = ["size.html", "size.md", "size.json"];
 /// Longest time that a program gets to come to rest.
-const SETTLE: Duration = Duration::from_secs(12);
+pub(crate) const SETTLE: Duration = Duration::from_secs(12);
 
 /// Settings from the command line.
 pub(crate) struct Choice {
