@@ -19,6 +19,8 @@ mod follow;
 mod measure;
 mod objects;
 pub(crate) mod plan;
+#[cfg(test)]
+mod real;
 
 use crate::run::Options;
 use cage::Cage;
