@@ -28,6 +28,7 @@ mod counts;
 pub(crate) mod init;
 mod perf;
 mod plan;
+pub(crate) mod size;
 mod slice;
 pub(crate) mod suite;
 mod work;
@@ -167,6 +168,7 @@ async fn begin<'a>(
         seed: choice.source.scenario.seed,
         rate,
         events: work.churn.map_or(0.0, |(_, rate)| rate),
+        objects: None,
         saturation,
         blocks: plan.blocks,
         slice_ms: crate::clock::millis(work.times.slice),

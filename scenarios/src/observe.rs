@@ -17,6 +17,9 @@ mod ports;
 mod program;
 mod world;
 
+#[cfg(test)]
+pub(crate) use api::Api;
+
 use crate::init::deployed::Deployed;
 use crate::init::help::Help;
 use crate::init::seen::{self, Came, Mend, Seen};

@@ -19,16 +19,18 @@ mod follow;
 mod measure;
 mod objects;
 pub(crate) mod plan;
+#[cfg(test)]
+mod real;
 
 use crate::run::Options;
 use cage::Cage;
-use measure::{Ground, Measured, measure};
+pub(crate) use measure::{Ground, Measured, measure};
 use plan::{KINDS_MAX, Plan, Step};
 
 /// The files of a result.
 pub(crate) const FILES: [&str; 3] = ["size.html", "size.md", "size.json"];
 /// Longest time that a ready program gets until it uses little processor time.
-const SETTLE: Duration = Duration::from_secs(12);
+pub(crate) const SETTLE: Duration = Duration::from_secs(12);
 
 /// Settings from the command line.
 pub(crate) struct Choice {

@@ -51,6 +51,16 @@ pub enum Metric {
     GrowthPerRequest,
     /// Growth of anonymous memory over a measured time of load, per object created in it.
     GrowthPerObject,
+    /// Fraction of starts in which the program died or did not become ready.
+    StartFailures,
+    /// The highest resident memory of a start, until the program was at rest.
+    StartMemory,
+    /// The highest resident memory while the program lists everything again.
+    RelistMemory,
+    /// CPU time from the start until the program was ready.
+    StartCpu,
+    /// Time from the start until the program was ready.
+    StartTime,
 }
 
 /// The kind of load under which a metric is measured.
@@ -60,6 +70,8 @@ pub enum Load {
     Reviews,
     /// Changes that a controller watches.
     Events,
+    /// Starts against an API server with many objects.
+    Starts,
     /// The metric is measured under any load.
     Either,
 }
@@ -155,6 +167,15 @@ const fn events(rule: Rule) -> Rule {
     Rule { load: Load::Events, ..rule }
 }
 
+/// Marks a metric that applies only to starts against many objects.
+const fn starts(rule: Rule) -> Rule {
+    Rule { load: Load::Starts, ..rule }
+}
+
+/// The largest fraction by which memory of a start may grow, and the smallest growth that matters, in bytes: the heap of
+/// a runtime with garbage collection grows in steps.
+const START_MEMORY: (f64, f64) = (0.05, 4_194_304.0);
+
 /// Every metric, in the order of the gate's report.
 pub const RULES: &[Rule] = &[
     leads(difference(Metric::Failures, "requests that failed", Unit::Share, Kind::Count, 0.001)),
@@ -197,6 +218,11 @@ pub const RULES: &[Rule] = &[
     },
     difference(Metric::GrowthPerRequest, "memory kept a request", Unit::Bytes, Kind::Memory, 256.0),
     events(difference(Metric::GrowthPerObject, "memory kept an object", Unit::Bytes, Kind::Memory, 256.0)),
+    leads(starts(difference(Metric::StartFailures, "starts that failed", Unit::Share, Kind::Count, 0.001))),
+    leads(starts(ratio(Metric::StartMemory, "highest memory of a start", Unit::Bytes, Kind::Memory, START_MEMORY))),
+    starts(ratio(Metric::RelistMemory, "highest memory of a relist", Unit::Bytes, Kind::Memory, START_MEMORY)),
+    starts(ratio(Metric::StartCpu, "CPU time of a start", Unit::Micros, Kind::Count, (0.10, 50_000.0))),
+    starts(ratio(Metric::StartTime, "time to ready", Unit::Micros, Kind::Time, (0.20, 500_000.0))),
 ];
 
 impl Metric {
@@ -222,6 +248,11 @@ impl Metric {
             Self::Memory => "memory",
             Self::GrowthPerRequest => "growthPerRequest",
             Self::GrowthPerObject => "growthPerObject",
+            Self::StartFailures => "startFailures",
+            Self::StartMemory => "startMemory",
+            Self::RelistMemory => "relistMemory",
+            Self::StartCpu => "startCpu",
+            Self::StartTime => "startTime",
         }
     }
 
@@ -324,7 +355,7 @@ mod tests {
         assert!(RULES.windows(2).all(|two| two[0].metric < two[1].metric));
         assert!(RULES.iter().all(|rule| rule.metric.rule() == rule));
         assert!(RULES.iter().all(|rule| serde_json::to_value(rule.metric).unwrap() == rule.metric.key()));
-        assert_eq!(RULES.len(), Metric::GrowthPerObject as usize + 1);
+        assert_eq!(RULES.len(), Metric::StartTime as usize + 1);
     }
 
     /// A small value may change by many percent without being worse, if the change is below the floor.

@@ -29,11 +29,14 @@ pub struct Header {
     pub b: Build,
     /// The seed of the measurements' order and of the payloads.
     pub seed: u64,
-    /// Requests per second; 0 if a controller only watches.
+    /// Requests per second; 0 if none are sent.
     pub rate: f64,
     /// Changes of objects per second; 0 if none are made.
     #[serde(default)]
     pub events: f64,
+    /// The objects that the API server holds at each start; absent if a gate compares load.
+    #[serde(default)]
+    pub objects: Option<Objects>,
     /// The capacity of each build in requests per second, measured before the sessions; `rate` is at most half of the
     /// lower capacity.
     pub saturation: Option<[f64; 2]>,
@@ -52,10 +55,25 @@ pub struct Header {
 }
 
 impl Header {
-    /// The kind of load whose metrics lead: reviews if the gate sends any, otherwise events.
+    /// The kind of load whose metrics lead: starts if the API server is filled, reviews if the gate sends any, otherwise
+    /// events.
     pub fn load(&self) -> Load {
-        if self.rate > 0.0 { Load::Reviews } else { Load::Events }
+        match (self.objects, self.rate > 0.0) {
+            (Some(_), _) => Load::Starts,
+            (None, true) => Load::Reviews,
+            (None, false) => Load::Events,
+        }
     }
+}
+
+/// The objects that the API server holds when a build starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Objects {
+    /// The number of objects, which all watched kinds share.
+    pub count: u64,
+    /// The size of an object as JSON, in bytes.
+    pub bytes: u64,
 }
 
 /// One of the two builds that a gate compares.

@@ -45,6 +45,7 @@ pub(super) fn header(seed: u64, blocks: u32) -> Header {
         seed,
         rate: 200.0,
         events: 0.0,
+        objects: None,
         saturation: Some([2000.0, 1900.0]),
         blocks,
         slice_ms: 20_000,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::metric::Metric;
 use super::order::Side;
 
-/// One measurement: a short time of load on one of the builds.
+/// One measurement: a short time of load on one of the builds, or one start of a build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Slice {
@@ -20,7 +20,7 @@ pub struct Slice {
     pub place: u32,
     /// The build under load.
     pub side: Side,
-    /// The SHA-256 of the payloads: equal for both measurements of a pair.
+    /// The SHA-256 of the payloads, or the number, size and seed of the objects: equal for both measurements of a pair.
     pub fingerprint: String,
     /// The length of the measurement, in milliseconds.
     pub lasted_ms: u64,

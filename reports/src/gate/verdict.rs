@@ -221,10 +221,14 @@ fn invalid(record: &Record) -> Option<String> {
         return Some("the two slices of a pair did not send the same payloads".to_owned());
     }
     let all = vec![None; record.slices.len()];
-    for (metric, what) in [(Metric::Failures, "failed"), (Metric::EventFailures, "missed or was late with")] {
+    let baseline = [
+        (Metric::Failures, "failed", "requests"),
+        (Metric::EventFailures, "missed or was late with", "events"),
+        (Metric::StartFailures, "died or did not become ready in", "starts"),
+    ];
+    for (metric, what, of) in baseline {
         let fails = median(&pairs(&record.slices, &all, 1, metric).a);
         if fails > BASELINE_FAILS_MOST {
-            let of = if metric == Metric::Failures { "requests" } else { "events" };
             return Some(format!("A {what} {} of its {of}, so there is no baseline", percent(fails)));
         }
     }
@@ -234,7 +238,11 @@ fn invalid(record: &Record) -> Option<String> {
 /// Why too few pairs are left for a decision because of the machine's load; none if enough are left.
 fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     // A metric that every slice of this load has.
-    let steady = if record.header.load() == Load::Reviews { Metric::Failures } else { Metric::CpuPerEvent };
+    let steady = match record.header.load() {
+        Load::Reviews => Metric::Failures,
+        Load::Starts => Metric::StartFailures,
+        Load::Events | Load::Either => Metric::CpuPerEvent,
+    };
     let all = (record.blocks(1) * BLOCK) as usize / 2;
     let left = pairs(&record.slices, why, 1, steady).between.len();
     if left >= PAIRS_LEAST && left * 2 >= all {

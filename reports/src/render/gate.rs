@@ -7,7 +7,7 @@ use super::table;
 use crate::gate::decide::Word;
 use crate::gate::verdict::{Judgement, Row};
 use crate::outside::{code, line, markdown as escaped};
-use crate::words::{count, counted, millis, percent};
+use crate::words::{bytes, count, counted, millis, percent};
 
 /// The text in a table cell for an unknown value.
 const NOTHING: &str = "–";
@@ -120,6 +120,17 @@ fn share(alarm: f64) -> String {
 /// The number of measurements and of sessions of the gate, in one sentence.
 pub fn played(judgement: &Judgement) -> String {
     let header = &judgement.header;
+    if let Some(objects) = header.objects {
+        return format!(
+            "{} against {} of {}, in {}, seed {}; {} left out.",
+            counted(judgement.slices as u64, "start"),
+            counted(objects.count, "object"),
+            bytes(objects.bytes),
+            counted(u64::from(judgement.sessions), "session"),
+            header.seed,
+            counted(judgement.dropped.len() as u64, "start"),
+        );
+    }
     let saturation = header
         .saturation
         .map_or_else(String::new, |[a, b]| format!(" (A can take {}/s, B {}/s)", count(whole(a)), count(whole(b))));

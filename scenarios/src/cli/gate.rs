@@ -2,14 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use reports::gate::Judgement;
-use units::Span;
+use tokio_util::sync::CancellationToken;
+use units::{Bytes, Span};
 
 use crate::gate::init::Project;
+use crate::gate::size::Starts;
 use crate::gate::{self, Choice, Contestant, suite};
 use crate::out::out;
 use crate::scenario::{Outside, Source};
+use crate::signals::stoppable;
+use crate::size::{free_bytes, plan::Plan};
 
 const DEFAULT: &str = "gate";
 /// Default number of blocks per session. A block has four slices (short measurements of one build); with slices of 20
@@ -26,6 +30,14 @@ const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
 /// Default number of seeds for a suite. Twenty seeds find a change that breaks one run in two. A change that breaks one
 /// run in ten needs more seeds.
 const SEEDS: u64 = 20;
+/// Default number of objects with `--size`.
+const OBJECTS: u64 = 3_000;
+/// Default size of an object with `--size`.
+const OBJECT_SIZE: Bytes = Bytes(10 << 10);
+/// Blocks per session with `--size`. A start takes about ten seconds, so five blocks take three to four minutes.
+const START_BLOCKS: u32 = 5;
+/// Blocks per session with `--size` and `--quick`. Fewer blocks have too few pairs for a decision.
+const QUICK_START_BLOCKS: u32 = 3;
 /// Allowed numbers of blocks per session. Fewer blocks give too few pairs of measurements to decide; more blocks take
 /// days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
@@ -63,11 +75,23 @@ pub(super) struct Arguments {
     /// The suite's manager, by its user, as for `longhaul envtest`.
     #[arg(long, value_name = "NAME", requires = "suite")]
     manager_user: Option<String>,
+    /// Compare the memory of starts against an API server with many objects, instead of two builds under load.
+    #[arg(long, conflicts_with_all = ["suite", "at_most", "no_callgrind", "again"])]
+    size: bool,
+    /// With --size: the number of objects, which all kinds that the builds list or watch share.
+    #[arg(long, value_name = "N", default_value_t = OBJECTS, requires = "size")]
+    objects: u64,
+    /// With --size: the size of an object as JSON.
+    #[arg(long, value_name = "SIZE", default_value_t = OBJECT_SIZE, requires = "size")]
+    object_size: Bytes,
+    /// With --size: the maximum time for a build to become ready.
+    #[arg(long, value_name = "TIME", default_value_t = super::size::PATIENCE, requires = "size")]
+    patience: Span,
     /// Take at most five minutes, for a pull request, with fewer and shorter measurements.
     #[arg(long)]
     quick: bool,
     /// Number of blocks per session; a block measures each build twice. Default: 9, or 5 with --quick, but no more than
-    /// fit into --at-most.
+    /// fit into --at-most; with --size 5, or 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     blocks: Option<u32>,
     /// The maximum time of the whole gate, including the second session, which confirms the first. Default: 40m, or 5m
@@ -142,12 +166,31 @@ pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
     let (folder, judgement) = if let Some(folder) = &arguments.again {
         (folder.clone(), gate::again(folder)?)
     } else {
-        let choice = choice(arguments)?;
-        let judgement = super::block_on(gate::play(&choice))?;
+        let mut choice = choice(arguments)?;
+        let judgement = if arguments.size {
+            compare_starts(arguments, &mut choice)?
+        } else {
+            super::block_on(gate::play(&choice))?
+        };
         (choice.out, judgement)
     };
     tell(arguments.json, &folder, &judgement)?;
     Ok(judgement.exit_code)
+}
+
+/// Runs a gate of starts against many objects.
+fn compare_starts(arguments: &Arguments, choice: &mut Choice) -> Result<Judgement> {
+    super::size::aim(&mut choice.source, &[])?;
+    let plan = Plan::new(&[arguments.objects], &[arguments.object_size], 1, false).map_err(|why| anyhow!(why))?;
+    if let Some(free) = free_bytes() {
+        plan.check(free).map_err(|why| anyhow!(why))?;
+    }
+    let step = *plan.steps.first().context("no number of objects is given")?;
+    let (starts, stop) = (Starts { step, patience: arguments.patience.0 }, CancellationToken::new());
+    super::block_on(async {
+        let played = Box::pin(gate::size::play(choice, starts, &stop));
+        stoppable(&stop, played).await.context("failed to listen for Ctrl-C")?
+    })
 }
 
 fn of_suite(arguments: &Arguments, command: &str) -> Result<suite::Choice> {
@@ -195,7 +238,13 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     };
     let a = contestant("a", &arguments.a, &arguments.plant_a)?;
     let b = contestant("b", &arguments.b, &arguments.plant_b)?;
-    let blocks = arguments.blocks.unwrap_or(if arguments.quick { QUICK_BLOCKS } else { BLOCKS });
+    let usual = match (arguments.size, arguments.quick) {
+        (false, false) => BLOCKS,
+        (false, true) => QUICK_BLOCKS,
+        (true, false) => START_BLOCKS,
+        (true, true) => QUICK_START_BLOCKS,
+    };
+    let blocks = arguments.blocks.unwrap_or(usual);
     let limit = arguments.at_most.unwrap_or(if arguments.quick { QUICK_LIMIT } else { LIMIT }).0;
     let seed = source.scenario.seed;
     let stamped = || Path::new("gates").join(format!("{}-{}", source.scenario.name, stamp()));
@@ -224,8 +273,13 @@ fn repeat(arguments: &Arguments, blocks: u32, seed: u64) -> String {
     let quick = if arguments.quick { " --quick" } else { "" };
     let at_most = arguments.at_most.map(|limit| format!(" --at-most {limit}")).unwrap_or_default();
     let callgrind = if arguments.no_callgrind { " --no-callgrind" } else { "" };
+    let size = if arguments.size {
+        format!(" --size --objects {} --object-size {}", arguments.objects, arguments.object_size)
+    } else {
+        String::new()
+    };
     format!(
-        "longhaul gate{}{}{}{} {}{quick}{at_most}{callgrind} --blocks {blocks} --seed {seed}",
+        "longhaul gate{}{}{}{} {}{quick}{at_most}{callgrind}{size} --blocks {blocks} --seed {seed}",
         given("a", &arguments.a),
         given("plant-a", &arguments.plant_a),
         given("b", &arguments.b),

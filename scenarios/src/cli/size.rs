@@ -25,7 +25,7 @@ subject: {command: [program], witness: {kind: http}}
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 1, rate: 1/s, mix: {update: 1}}
 ";
 /// Default time for a program to become ready.
-const PATIENCE: Span = Span::from_secs(120);
+pub(super) const PATIENCE: Span = Span::from_secs(120);
 /// Maximum number of relists in each row.
 const RELISTS_MAX: i64 = 20;
 
@@ -139,7 +139,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
 }
 
 /// Keeps only the control plane and the subject of a scenario.
-fn aim(source: &mut Source, command: &[String]) -> Result<()> {
+pub(super) fn aim(source: &mut Source, command: &[String]) -> Result<()> {
     let scenario = &mut source.scenario;
     ensure!(
         scenario.control_plane.kind == ControlPlaneKind::Mock,

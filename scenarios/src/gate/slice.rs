@@ -157,7 +157,7 @@ fn set_alone(slice: &mut Slice, at_rest: &Usage, pressure: Pressure, lasted: Dur
 }
 
 /// The load on the machine since `since` was measured.
-fn pressure(since: &Strain) -> Pressure {
+pub(super) fn pressure(since: &Strain) -> Pressure {
     let [cpu, io, steal] = Strain::read().since(since);
     Pressure { cpu, io, steal, lateness_us: 0 }
 }

@@ -13,7 +13,7 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
 /// A client of the mock API server with all rights.
-pub(super) struct Api {
+pub(crate) struct Api {
     url: String,
     ca_pem: String,
     token: String,
@@ -22,15 +22,15 @@ pub(super) struct Api {
 }
 
 /// The object, or the server's message if it refused the request.
-pub(super) type Answer = std::result::Result<Value, String>;
+pub(crate) type Answer = std::result::Result<Value, String>;
 
 impl Api {
-    pub(super) fn new(url: String, ca_pem: String, token: String) -> Self {
+    pub(crate) fn new(url: String, ca_pem: String, token: String) -> Self {
         Self { url, ca_pem, token, kinds: Mutex::default() }
     }
 
     /// Creates an object, in this namespace if its kind is namespaced. With `is_dry`, sends only a dry run.
-    pub(super) async fn create(&self, object: &Value, namespace: Option<&str>, is_dry: bool) -> Result<Answer> {
+    pub(crate) async fn create(&self, object: &Value, namespace: Option<&str>, is_dry: bool) -> Result<Answer> {
         let Some((path, is_namespaced)) = self.collection(object, namespace).await? else {
             let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
             return Ok(Err(format!("nothing serves {} of {}", text("kind"), text("apiVersion"))));

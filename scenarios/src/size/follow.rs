@@ -17,7 +17,7 @@ const ASIDE: [&str; 4] =
 
 /// The requests that the program has sent since one start.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     kinds: BTreeMap<String, Seen>,
     /// Number of successful list and watch requests.
     pub(super) asks: u64,
@@ -106,7 +106,7 @@ impl Followed {
     }
 
     /// Kinds that the program lists or watches: `(resource, form, number of requests that name one object)`.
-    pub(super) fn forms(&self) -> Vec<(String, Form, u64)> {
+    pub(crate) fn forms(&self) -> Vec<(String, Form, u64)> {
         let asked = self.kinds.iter().filter(|(_, seen)| seen.lists > 0 || seen.form.is_watched);
         let forms = asked.map(|(resource, seen)| {
             let form = Form {
@@ -128,7 +128,7 @@ impl Followed {
     }
 
     /// Number of complete lists of each watched kind.
-    pub(super) fn lists(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn lists(&self) -> BTreeMap<String, u64> {
         let watched = self.kinds.iter().filter(|(_, seen)| seen.form.is_watched && seen.complete > 0);
         watched.map(|(resource, seen)| (resource.clone(), seen.complete)).collect()
     }

@@ -36,24 +36,24 @@ const WINDOW_CPU_MS: u64 = 60;
 const WORDS_MAX: usize = 240;
 
 /// Settings of all rows.
-pub(super) struct Ground<'a> {
-    pub(super) options: &'a Options,
+pub(crate) struct Ground<'a> {
+    pub(crate) options: &'a Options,
     /// The folder for the program's log.
-    pub(super) folder: &'a Path,
-    pub(super) limit: Option<u64>,
-    pub(super) seed: u64,
+    pub(crate) folder: &'a Path,
+    pub(crate) limit: Option<u64>,
+    pub(crate) seed: u64,
     /// Longest time until the program is ready.
-    pub(super) patience: Duration,
+    pub(crate) patience: Duration,
     /// Longest time that a ready program gets until it uses little processor time.
-    pub(super) settle: Duration,
-    pub(super) stop: &'a CancellationToken,
+    pub(crate) settle: Duration,
+    pub(crate) stop: &'a CancellationToken,
 }
 
 /// A row, and the program's requests.
-pub(super) struct Measured {
-    pub(super) row: Row,
-    pub(super) followed: Followed,
-    pub(super) digest: Option<String>,
+pub(crate) struct Measured {
+    pub(crate) row: Row,
+    pub(crate) followed: Followed,
+    pub(crate) digest: Option<String>,
 }
 
 /// The state of one start.
@@ -77,7 +77,7 @@ enum Early {
 
 /// Measures one row. `resources` share the objects. `lists` has the number of complete lists of each kind in a start,
 /// if these numbers are known. `None` if the user interrupted the row.
-pub(super) async fn measure(
+pub(crate) async fn measure(
     ground: &Ground<'_>,
     resources: &[String],
     step: Step,

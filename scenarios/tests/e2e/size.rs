@@ -2,13 +2,64 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::{has_python, longhaul, story};
 
 const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/sized.py");
+
+/// A scenario whose command a gate replaces.
+const SCENARIO: &str = "\
+apiVersion: longhaul/v1
+name: sized
+description: Does the cache need more memory?
+phases: {warmUp: 0s, steady: 10s, drain: 1s}
+subject: {command: [python3], witness: {kind: http}}
+churn: {resource: packages.longhaul.dev/v1alpha1, population: 1, rate: 1/s, mix: {update: 1}}
+";
+
+/// Compares the memory of two caches by `longhaul gate --size`. `mistake` is the last argument of the second cache.
+fn gate(folder: &Path, mistake: Option<&str>) -> (Output, Value) {
+    let (file, out) = (folder.join("sized.yaml"), folder.join("gate"));
+    std::fs::write(&file, SCENARIO).unwrap();
+    let a = format!("python3 {CACHE} secrets");
+    let b = format!("python3 {CACHE} {} secrets", mistake.unwrap_or_default());
+    let mut command = longhaul(&["gate", "--size", "--objects", "2000", "--quick", "--a", &a, "--b", &b, "--out"]);
+    let output = command.arg(&out).arg(&file).output().unwrap();
+    let judged = std::fs::read(out.join("gate.json")).unwrap_or_default();
+    (output, serde_json::from_slice(&judged).unwrap_or_default())
+}
+
+/// Two equal caches need the same memory.
+#[test]
+#[ignore = "slow: starts two caches 13 times"]
+fn equal_builds_need_the_same_memory() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (output, judged) = gate(folder.path(), None);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let row = judged["rows"].as_array().unwrap().iter().find(|row| row["metric"] == "startMemory").unwrap();
+    assert_eq!(row["word"], "same", "{row:#}");
+    assert!(row["smallest"].as_f64().unwrap() < 0.2, "{row:#}");
+}
+
+/// A cache that keeps each object twice is worse in two sessions.
+#[test]
+#[ignore = "slow: starts two caches 25 times"]
+fn a_gate_finds_a_build_that_needs_more_memory() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (output, judged) = gate(folder.path(), Some("twice"));
+    assert_eq!(output.status.code(), Some(1), "{}", story(&output));
+    assert!(judged["reason"].as_str().unwrap().contains("highest memory of a start"), "{judged:#}");
+    assert_eq!(judged["sessions"], 2);
+    assert!(folder.path().join("gate/gate.html").is_file());
+}
 
 /// Runs `longhaul size` with the cache. `words` are the arguments of the cache.
 fn size(out: &Path, flags: &[&str], words: &[&str]) -> Output {
