@@ -24,8 +24,8 @@ use mock_objects::status::Failure;
 use serde_json::Value;
 
 use super::call::Call;
-use super::quota::Reservation;
 use super::reach::Nowhere;
+use super::reserved::Reservation;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, Policies, client, judge};
 use form::{Form, Seen};
 

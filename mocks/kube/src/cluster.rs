@@ -26,7 +26,7 @@ use super::addresses::Addresses;
 use super::audit::AuditLog;
 use super::authorization::{Authorization, Record};
 use super::followed;
-use super::quota::Reserved;
+use super::reserved::Reserved;
 use super::serving::Serving;
 use super::users::Users;
 use super::webhooks::Webhooks;
@@ -55,7 +55,7 @@ pub(crate) struct Cluster {
     pub webhooks: Webhooks,
     pub addresses: Addresses,
     /// The amounts that admitted writes reserve in quotas until their commits.
-    pub quotas: Arc<Reserved>,
+    pub reserved: Arc<Reserved>,
     pub serving: Serving,
     /// Wakes the janitor after a deletion that needs further work.
     pub cleaning: Notify,
@@ -121,7 +121,7 @@ impl Cluster {
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
             webhooks: Webhooks::default(),
             addresses: Addresses::default(),
-            quotas: Arc::default(),
+            reserved: Arc::default(),
             serving: Serving::default(),
             cleaning: Notify::new(),
             compress: setup.compress.max(1),

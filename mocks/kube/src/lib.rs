@@ -44,6 +44,7 @@ mod rbac;
 mod reach;
 mod replica;
 mod represent;
+mod reserved;
 mod serving;
 mod signing;
 mod tail;

@@ -13,10 +13,10 @@ use mock_objects::kinds::pod_total;
 use mock_objects::object;
 use mock_objects::status::Failure;
 use mock_store::Expect;
-use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
+use super::reserved::Reservation;
 
 const QUOTAS: &str = "resourcequotas";
 
@@ -131,47 +131,17 @@ fn in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     }
 }
 
-/// The objects of admitted writes that may not be in the store yet.
-#[derive(Debug, Default)]
-pub(crate) struct Reserved(Mutex<Held>);
-
-#[derive(Debug, Default)]
-struct Held {
-    writes: u64,
-    /// `(resource, object)` of each write.
-    objects: BTreeMap<u64, (Arc<Resource>, Value)>,
-}
-
-/// The reservation of one write. The object counts for quotas until the reservation is dropped.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    of: Arc<Reserved>,
-    write: u64,
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.of.0.lock().objects.remove(&self.write);
-    }
-}
-
-impl Reserved {
-    /// Reserves the amounts of `object` if `judge` admits it. `judge` gets a function that returns the used amounts of
-    /// a quota. Callers keep the reservation until the commit, so concurrent writes never exceed a quota together.
-    pub fn admit(
-        self: &Arc<Self>,
-        cluster: &Cluster,
-        resource: &Arc<Resource>,
-        object: &Value,
-        judge: impl FnOnce(&dyn Fn(&Value) -> Amounts) -> Result<(), Failure>,
-    ) -> Result<Reservation, Failure> {
-        let mut held = self.0.lock();
-        judge(&|quota| used(cluster, quota, held.objects.values().map(|(of, object)| (&**of, object))))?;
-        held.writes += 1;
-        let write = held.writes;
-        held.objects.insert(write, (resource.clone(), object.clone()));
-        Ok(Reservation { of: self.clone(), write })
-    }
+/// Reserves the amounts of `object` if `judge` admits it. `judge` gets a function that returns the used amounts of a
+/// quota. Callers keep the reservation until the commit, so concurrent writes never exceed a quota together.
+pub(crate) fn admit(
+    cluster: &Cluster,
+    resource: &Arc<Resource>,
+    object: &Value,
+    judge: impl FnOnce(&dyn Fn(&Value) -> Amounts) -> Result<(), Failure>,
+) -> Result<Reservation, Failure> {
+    cluster.reserved.admit(resource, object, |held| {
+        judge(&|quota| used(cluster, quota, held.values().map(|(of, object)| (&**of, object))))
+    })
 }
 
 /// The used amount of each resource that a quota limits. The reserved objects in `held` count too. If a

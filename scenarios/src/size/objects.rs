@@ -171,7 +171,7 @@ impl Maker<'_> {
     }
 }
 
-/// The name of the ServiceAccount in each namespace that owns objects.
+/// The name of the `ServiceAccount` in each namespace that owns objects.
 pub(crate) const OWNER: &str = "release";
 
 /// The name of the namespace with this number.

@@ -90,7 +90,9 @@ async fn a_leader_that_is_killed_is_replaced_after_its_lease_and_one_that_stops_
     let leads_until_now = holder(&api);
     other.app.stop().await;
     // The lease is given back by name, not left to expire: so no replica waits, however busy the machine is.
-    assert_ne!(holder(&api), leads_until_now, "the one that stopped still holds the lease");
+    // On a machine so busy that the lease expired, the third replica was the leader before the stop.
+    let has_moved = holder(&api) != leads_until_now;
+    assert!(has_moved || leads(&third).await, "the one that stopped still holds the lease");
     wait_to_lead(&third).await;
     third.app.stop().await;
     assert_eq!(holder(&api), Value::Null, "given back");

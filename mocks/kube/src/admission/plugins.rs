@@ -22,7 +22,7 @@ use mock_store::Version;
 use serde_json::{Value, json};
 
 use super::{Attempt, Operation};
-use crate::quota::Reservation;
+use crate::reserved::Reservation;
 
 /// Lets the plugins change `object`; returns whether a plugin changed the object.
 pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {

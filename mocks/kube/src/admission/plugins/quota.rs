@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::forbidden;
 use crate::admission::{Attempt, Operation};
-use crate::quota::{self, Amounts, Reservation};
+use crate::quota::{self, Amounts};
+use crate::reserved::Reservation;
 
 /// Resources that every container must specify if a quota limits them.
 const COMPUTE: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
@@ -25,7 +26,7 @@ pub(super) fn admit(attempt: &Attempt<'_>, object: &Value) -> Result<Option<Rese
         let mut of_object = quotas.iter().filter(|quota| quota::concerns(quota, resource, object));
         of_object.try_for_each(|quota| check(attempt, object, quota, used))
     };
-    call.cluster().quotas.admit(call.cluster(), resource, object, judge).map(Some)
+    quota::admit(call.cluster(), resource, object, judge).map(Some)
 }
 
 /// Whether the write is checked against quotas: every creation, and those updates that a real server checks too.
