@@ -1,4 +1,5 @@
-//! The current clock of all traced programs, and the programs whose clock can change.
+//! The current clock, which is the same for all traced programs, and the threads of programs whose clock can change
+//! during the run.
 //!
 //! Owns the update of programs: the new clock is written into each program's memory beside the old clock, and then one
 //! byte selects the new clock. No program stops for the update.

@@ -1,7 +1,8 @@
 //! Authorization by RBAC.
 //!
-//! Owns evaluating roles, cluster roles and their bindings (Kubernetes documentation, "Using RBAC Authorization"). Each
-//! check reads the rules from the store, because bindings are few and cached rules could be out of date.
+//! Decides whether the roles that are bound to a user allow a request (Kubernetes documentation, "Using RBAC
+//! Authorization"). Each decision reads the bindings and rules from the store, because they are few and cached rules
+//! could be out of date.
 
 use std::sync::Arc;
 

@@ -400,7 +400,7 @@ pub fn published_name(of: &str) -> String {
     format!("{prefix}.{of}")
 }
 
-/// The release of Kubernetes whose table is read, such as `v1.34.1`.
+/// The Kubernetes release whose built-in kinds the table lists, such as `v1.34.1`.
 pub fn release() -> &'static str {
     table().version
 }

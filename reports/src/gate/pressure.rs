@@ -99,8 +99,8 @@ mod tests {
         (0..).zip(pressures).map(slice).collect()
     }
 
-    /// On a machine that is always busy, no measurement is dropped. A measurement in which the machine has additional
-    /// load is dropped, on a quiet machine and on a busy one.
+    /// No measurement is dropped if the machine is equally busy in all measurements. A measurement with more load than
+    /// most others is dropped, on a quiet machine and on a busy one.
     #[test]
     fn bursts_are_dropped_and_a_busy_machine_is_not() {
         let busy = |cpu: f64| Pressure { cpu: Some(cpu), ..Pressure::default() };

@@ -1,5 +1,6 @@
-//! Simulated gates with generated noise. The simulations show how often the whole method raises false alarms, and
-//! whether it detects the changes that its A/A certificate promises. Tests of other modules use this generator too.
+//! Simulated gates with generated noise. The simulations show how often a whole gate raises false alarms, and whether
+//! the gate detects a change of the size that its A/A certificate states as detectable. Tests of other modules use this
+//! generator too.
 
 use std::collections::BTreeMap;
 

@@ -36,8 +36,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count of wrong answers or calls among `of` of them, with its limit. The finding names the first example text that
-/// begins with one of `sorts`.
+/// A count of wrong answers or calls among `of` of them, with its limit. If the limit is exceeded, the finding quotes
+/// the first recorded example whose text begins with a word from `sorts`.
 struct AtMost<'a> {
     rows: &'a [&'a CallsRow],
     observed: u64,

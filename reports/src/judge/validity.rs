@@ -1,9 +1,10 @@
 //! The judge of the run itself: whether its measurements can be trusted.
 //!
-//! Owns `validity.*` and `subject.exited`: each condition names the budgets that depend on it (`doubt.rs`). The judge
-//! does not decide whether the subject was correct, except that a subject that ends by itself fails. Budgets whose
-//! measurements are missing are undecided. `validity/faults.rs` judges faults, `validity/stalls.rs` a stalled harness,
-//! and `validity/holes.rs` gaps in its measurements.
+//! Owns `subject.exited` and the conditions of validity, `validity.*`. Each condition names the budgets that become
+//! undecided if the condition is not met (`doubt.rs`). The judge does not decide whether the subject was correct,
+//! except that a subject that ends by itself fails. Budgets whose measurements are missing are undecided.
+//! `validity/faults.rs` judges faults, `validity/stalls.rs` a stalled harness, and `validity/holes.rs` gaps in its
+//! measurements.
 
 use super::doubt::{self, Doubts, Unmet, condition};
 use super::rule::Name;

@@ -252,7 +252,7 @@ pub struct Named {
     pub containers: kind::containers::Config,
     /// The path of the kubeconfig; `None` for the file that `KUBECONFIG` names.
     pub kubeconfig: Option<PathBuf>,
-    /// The name of the cluster or of a context in the kubeconfig.
+    /// The name of the cluster that a run may change: a cluster or a context in the kubeconfig.
     pub cluster: Option<String>,
 }
 

@@ -30,9 +30,10 @@ pub(super) struct Arguments {
     /// Only print the path of a folder with `kube-apiserver`, `etcd` and `kubectl`, for `KUBEBUILDER_ASSETS`.
     #[arg(long, conflicts_with = "command")]
     path: bool,
-    /// Faults for the suite's manager: a YAML list as under `faults:` in a scenario, a scenario file, or a name from
-    /// the library (also `bugs/NAME`). Times of faults count from the moment at which the API server is ready. The key
-    /// `resources` of a fault from the library is ignored.
+    /// Faults for all clients of the API server, or with --manager-agent or --manager-user for that client alone: a
+    /// YAML list as under `faults:` in a scenario, a scenario file, or a name from the library (also `bugs/NAME`).
+    /// Times of faults count from the moment at which the API server is ready. The key `resources` of a fault from the
+    /// library is ignored.
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
     /// Draw random faults from this seed. A correct suite passes in spite of random faults.

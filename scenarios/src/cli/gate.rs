@@ -69,10 +69,11 @@ pub(super) struct Arguments {
     /// The number of seeds for faults. The suite runs with each seed in both checkouts.
     #[arg(long, value_name = "N", default_value_t = SEEDS, requires = "suite", value_parser = clap::value_parser!(u64).range(suite::SEEDS_MIN..=10_000))]
     seeds: u64,
-    /// The suite's manager, by a part of its user agent, as for `longhaul envtest`.
+    /// With --suite: treat the client with this text in its user agent as the manager under test, so that faults hit
+    /// only the manager.
     #[arg(long, value_name = "TEXT", requires = "suite")]
     manager_agent: Option<String>,
-    /// The suite's manager, by its user, as for `longhaul envtest`.
+    /// With --suite: treat this user, the common name of a client certificate, as the manager under test.
     #[arg(long, value_name = "NAME", requires = "suite")]
     manager_user: Option<String>,
     /// Compare the memory of starts against an API server with many objects, instead of two builds under load.

@@ -12,8 +12,8 @@ use crate::subject::{self, Launch, Log};
 const BUILD_MAX: Duration = Duration::from_mins(20);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Tries the build commands. Returns the first command that produces its program, or the last command with its last
-/// output.
+/// Tries the ways to build the project, in order. Returns the first way whose program exists afterwards. If no way
+/// succeeds, the error has the build command of the last way, and the reason.
 pub(super) async fn first_that_builds<'w>(
     ways: &'w [Way],
     folder: &Path,

@@ -66,8 +66,8 @@ fn said(raw: &Raw) -> (Said, String) {
     (Said::Object(serde_json::from_str(&text).unwrap()), message)
 }
 
-/// The text of a cause in a form that can be compared. A `StatefulSet` reports the volumes of its claims in random
-/// order, before the volumes of its template.
+/// The text of a `details.causes` entry, without the index of a volume. In a `StatefulSet`, a real server puts the
+/// volumes of claims in random order before the volumes of the template, so indices differ.
 fn ordered(cause: &str) -> String {
     match cause.split_once(" spec.template.spec.volumes[") {
         Some((reason, rest)) => {

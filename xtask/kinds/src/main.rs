@@ -27,7 +27,8 @@ use crate::types::Rows;
 #[derive(Parser)]
 #[command(name = "cargo xtask kinds")]
 struct Arguments {
-    /// The release of Kubernetes. Its Go modules, such as `k8s.io/api`, must be in the module cache.
+    /// The Kubernetes release whose built-in kinds are written. Its Go modules, such as `k8s.io/api`, must be in the
+    /// module cache.
     #[arg(long)]
     version: String,
     /// The folder with `kube-apiserver` and `etcd` of that release.

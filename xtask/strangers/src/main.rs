@@ -156,8 +156,8 @@ fn read_figures(path: &Path) -> Result<Vec<Played>> {
     text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
 }
 
-/// Writes the document and the file of its figures in the order of `strangers.yaml`. Programs that are no longer in the
-/// table are left out.
+/// Writes `strangers.md` and the file with the results that it shows, in the order of `strangers.yaml`. Programs that
+/// `strangers.yaml` no longer lists are left out.
 fn write(out: &Path, all: &[Stranger], figures: &mut Vec<Played>) -> Result<()> {
     let place = |played: &Played| all.iter().position(|one| one.name == played.name);
     figures.retain(|played| place(played).is_some());

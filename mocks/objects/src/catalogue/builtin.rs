@@ -1,5 +1,5 @@
-//! Makes the resources of built-in kinds from the published table (`builtin`) and from the behaviour of each kind
-//! (`kinds`).
+//! Makes the catalogue entry of each built-in kind. The table from a real kube-apiserver (`builtin`) gives names and
+//! versions; the module `kinds` gives the behaviour.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! The types of fields in built-in kinds.
+//! Checks the JSON types of fields in objects of built-in kinds.
 //!
-//! Refuses a body in which a field has the wrong JSON type, and removes values that mean "not set". The real server
-//! decodes bodies into typed structures. The real server's answers therefore contain no `null`, no empty texts and no
-//! empty lists, and contain quantities in canonical form. The module `unknown` drops fields that a type does not have.
-//! This module must not know which values are valid.
+//! A body with a wrong type in a field is refused, and values that mean "not set" are removed. The real server decodes
+//! bodies into typed structures. The real server's answers therefore contain no `null`, no empty texts and no empty
+//! lists, and contain quantities in canonical form. The module `unknown` drops fields that a type does not have. This
+//! module must not know which values are valid.
 
 use std::borrow::Cow;
 

@@ -23,7 +23,7 @@ const OTHERS_LEAST: f64 = 0.5;
 const WINDOW_MS: u64 = 5000;
 /// Minimum number of samples for a statement about the machine's load.
 const SAMPLES_LEAST: usize = 6;
-/// The largest slowdown, as a factor, that is attributed to other programs.
+/// The upper bound of the factor by which other programs can have slowed the machine, however busy they were.
 const SLOWER_MOST: f64 = 10.0;
 /// The largest delay above a limit that other programs may have caused, in medians of the latency. A longer delay means
 /// that the subject sleeps, or does not read a watch.

@@ -1,4 +1,5 @@
-//! Signature checks of a review: approvals by owners, cached verdicts, and calls of validators.
+//! Verifies the images of a review: by approval of an owner that already has the image, by a cached result, or by a
+//! call of a validator.
 
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ impl Pipeline {
         images
     }
 
-    /// The cached verdict on an image; no validator is called.
+    /// The cached result of an image's verification; no validator is called.
     pub(super) fn verdict(
         &self,
         target: &Target,

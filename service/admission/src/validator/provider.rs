@@ -1,4 +1,5 @@
-//! A provider for Gatekeeper's external data as a validator: this project's own, Ratify, or cosign-gatekeeper-provider.
+//! Calls an external data provider of Gatekeeper as a validator. The provider is this project's own, Ratify, or
+//! cosign-gatekeeper-provider.
 //!
 //! This module interprets the field `value` of a provider's answer. If a provider reports an `error`, answers about
 //! another image or uses another format, the failure class is `unavailable`, because nothing is known about signatures.

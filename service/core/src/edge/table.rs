@@ -1,10 +1,10 @@
 //! Counts the entries that a client's HPACK encoder adds to the decoder's table (RFC 7541), by reading the bytes of the
 //! client's heads.
 //!
-//! The settings give clients a table of size 0, but h2 empties the table only when the client's encoder announces the
-//! new size. While a stored value is in the table, it keeps the whole receive buffer of 8 to 16 KiB in memory. Each
-//! frame of a head may come in another buffer, so this code counts frames with stored fields. Names and values of
-//! fields are skipped and not decoded. The code does no I/O.
+//! The HTTP/2 settings of the service limit the HPACK table to size 0, but h2 empties the table only when the client's
+//! encoder announces the new size. While a stored value is in the table, it keeps the whole receive buffer of 8 to 16
+//! KiB in memory. Each frame of a head may come in another buffer, so this code counts frames with stored fields. Names
+//! and values of fields are skipped and not decoded. The code does no I/O.
 
 /// Maximum number of bits of a string length or index in a head; h2 refuses larger numbers too.
 const SHIFT_MAX: u32 = 28;

@@ -12,7 +12,8 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// The images after the review, by JSON pointer.
     pub images: Vec<(String, String)>,
-    /// The facts that the review states about images; each image occurs once.
+    /// The digest, signers and evidence of each image, from the audit annotations `pinned` and `verified`. Each image
+    /// occurs once.
     pub known: Vec<Known>,
 }
 

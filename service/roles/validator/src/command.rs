@@ -29,16 +29,16 @@ pub struct Arguments {
     /// The name of the validator to test. Default: the first that the address lists.
     #[arg(long)]
     validator: Option<String>,
-    /// The demands of a rule (its `with`), as JSON.
+    /// The demands that the validator must check, as JSON in the format of a policy rule's key `with`.
     #[arg(long)]
     demands: Option<String>,
-    /// The CAs that may have issued the validator's certificate (PEM). Default: those of the system.
+    /// The CAs (PEM file) that may have issued the validator's certificate. Default: those of the system.
     #[arg(long)]
     ca: Option<PathBuf>,
-    /// The client certificate (PEM).
+    /// The certificate (PEM file) by which this command authenticates to the validator.
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
-    /// The key of the client certificate (PEM).
+    /// The key (PEM file) of --certificate.
     #[arg(long, requires = "certificate")]
     key: Option<PathBuf>,
     /// Use HTTP/1.1.

@@ -1,5 +1,5 @@
-//! Parses JSON that registries or signers wrote. The whole text must be UTF-8 (RFC 8259, section 8.1), so that skipped
-//! values are valid for other programs too.
+//! Parses JSON that registries or signers wrote. The whole text must be UTF-8 (RFC 8259, section 8.1), also in values
+//! that this program skips. Other programs would refuse a text with invalid bytes.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;

@@ -2,7 +2,8 @@
 //!
 //! `recorded.jsonl` contains the `request` of each review, without its uid, that kube-apiserver 1.20.2 sent to a
 //! webhook for `*/*`. `kubectl` and `curl` applied manifests of this crate, without controllers and without the
-//! `ServiceAccount` plugin. Reviews in the file that only show the order and type of fields have no pod specs.
+//! `ServiceAccount` plugin. Some reviews serve only to compare the order and types of their fields; the file has these
+//! reviews without pod specs.
 
 use std::collections::BTreeSet;
 

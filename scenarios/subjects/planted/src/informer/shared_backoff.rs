@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// A pause that all kinds share. Clones share the same pause.
+/// The pause after a failed list or watch of any kind of object, which all kinds then wait for. Clones share one pause.
 #[derive(Clone, Default)]
 pub struct SharedBackoff(Option<Arc<Mutex<Pause>>>);
 

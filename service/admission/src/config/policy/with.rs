@@ -1,4 +1,5 @@
-//! The demands of a rule on signatures: Connaisseur's key `with`, and additions to it.
+//! The key `with` of a policy rule: the rule's demands on signatures. Owns Connaisseur's keys below `with`, and keys
+//! that this project adds.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "verify")]

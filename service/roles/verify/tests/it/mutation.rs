@@ -1,18 +1,18 @@
 //! A fuzzer that changes cosign's signatures, and an oracle that decides which changed signatures the verifier may
 //! accept.
 //!
-//! A change is an *accepted forgery* if the verdict still counts a signer, although the change altered a fact that the
-//! requirement binds. The bound facts are:
+//! A changed signature is an *accepted forgery* if the verifier still counts its signer, although the change altered a
+//! fact on which the requirement depends. These facts are:
 //! - the signed type and payload, the signature, and the certificate of a keyless signer;
 //! - if a log is demanded, its entry (log, index, body, and the time if it was promised);
 //! - if a timestamp is demanded, its subject and time;
 //! - the image that a referrer names;
-//! - all facts that the verdict states about the signer.
+//! - all facts that the verifier's result states about the signer.
 //!
 //! The module [`facts`] reads the facts, shares no code with the verifier, and compares decoded values. White space,
 //! the order of keys, a key hint and an unknown field are no facts. Proofs (signatures of logs and authorities, paths,
 //! chains) are no facts either: a change of a proof is no forgery if the proved facts are unchanged. If a log's promise
-//! is removed and was not needed, the verdict has no time any more, but nothing else in the verdict may change.
+//! is removed and was not needed, the result has no time any more, but nothing else in the result may change.
 
 // The path is written out, because the example includes this file by its path.
 #[path = "mutation/change.rs"]
