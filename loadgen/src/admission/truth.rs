@@ -38,7 +38,7 @@ struct Inner {
     locked: bool,
 }
 
-/// A change of an image's verdict, and its time.
+/// A change of the right result for an image, and the time of the change.
 #[derive(Debug)]
 struct Turn {
     at: Instant,
@@ -109,14 +109,14 @@ impl Truth {
         self.inner.lock().stale = Some(stale);
     }
 
-    /// Reports a change of the trusted keys: an image has another verdict now (`None` means that it may run).
+    /// Reports a change of the trusted keys: an image has another right result now (`None` means that it may run).
     pub fn turn(&self, reference: &str, was: Option<Refusal>, is: Option<Refusal>) {
         self.inner.lock().turned.insert(reference.to_owned(), Turn { at: Instant::now(), was, is });
         self.changed.store(true, Ordering::Release);
     }
 
-    /// The right verdicts on an image in the answer to a call that began at `begun`, the newest first; `None` for an
-    /// image whose verdict never changed.
+    /// The right results for an image in the answer to a call that began at `begun`, the newest first; `None` for an
+    /// image whose right result never changed.
     pub(super) fn turned(&self, reference: &str, begun: Instant) -> Option<Vec<Option<Refusal>>> {
         let inner = self.inner.lock();
         let Turn { at, was, is } = inner.turned.get(reference)?;

@@ -88,7 +88,7 @@ impl Answers {
     }
 }
 
-/// The verdict of webhooks that an answer of the API server shows.
+/// The decision of webhooks that an answer of the API server shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allowed,

@@ -233,8 +233,8 @@ impl Program {
         }
     }
 
-    /// Compiles the condition of a webhook. The text of the error is kube-apiserver's, so callers can show it in the
-    /// cause of a `Status`.
+    /// Compiles the condition of a webhook. The text of the error is kube-apiserver's, so callers can show it in a
+    /// `details.causes` entry of a `Status`.
     pub fn compile(source: &str) -> Result<Self, Refused> {
         let (program, answer) = Self::made(source, &Names::Review)?;
         if answer == Type::Bool { Ok(program) } else { Err(Refused::Condition) }

@@ -1,4 +1,4 @@
-//! The rules by which kube-apiserver accepts a webhook's answer and reads the verdict in it.
+//! The rules by which kube-apiserver accepts a webhook's answer and reads the decision in it.
 //!
 //! The mock API server and the judge of webhooks both use these rules, so they decide alike. The rules follow
 //! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and the decoders that it uses.
@@ -70,7 +70,7 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// Why an answer contains no verdict. If kube-apiserver has a message for the reason, the text is that message.
+/// Why an answer contains no decision. If kube-apiserver has a message for the reason, the text is that message.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("HTTP {status}: {body}")]
@@ -142,7 +142,7 @@ impl Version {
     }
 }
 
-/// Reads the verdict in an answer.
+/// Reads the decision in an answer.
 ///
 /// # Errors
 ///

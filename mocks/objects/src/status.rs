@@ -41,7 +41,7 @@ pub struct About<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
-    /// The type of the cause: `FieldValueInvalid`.
+    /// The value of `reason` in a `details.causes` entry, such as `FieldValueInvalid`.
     pub reason: &'static str,
     pub field: String,
     pub message: String,

@@ -39,7 +39,8 @@ const CUTS_MAX: usize = 400;
 enum Said {
     /// The server would store this object.
     Object(Value),
-    /// The request was refused with this status code, reason, and causes. Each cause is a text with reason and field.
+    /// The request was refused with this status code, this reason, and these `details.causes` entries, each as a text
+    /// with reason and field.
     Refused(u64, String, BTreeSet<String>),
 }
 

@@ -82,7 +82,8 @@ impl Config {
     }
 }
 
-/// The sections `validators` and `policy`: which validator checks an image, and what follows from its verdict.
+/// The sections `validators` and `policy`: which validator checks an image, and what follows from the validator's
+/// answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
     pub validators: Vec<Validator>,

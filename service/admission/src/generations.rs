@@ -31,7 +31,7 @@ use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validato
 pub struct Generations {
     current: Arc<Current>,
     client: Client,
-    /// Cached verdicts of validators. The cached verdicts survive a new configuration, because each verdict is valid
+    /// Cached results of validators. The cached results survive a new configuration, because each result is valid
     /// only for its rule and keys.
     approvals: Arc<Approvals>,
     memory: Memory,

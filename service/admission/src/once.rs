@@ -1,7 +1,7 @@
 //! Signature checks of single images for `longhaul-service verify` and `inject --verify`, and reviews without a
 //! listener for `pin` and `krm`.
 //!
-//! The functions take the same steps as a review (policy, digest, signatures), but use no caches. So the verdicts are
+//! The functions take the same steps as a review (policy, digest, signatures), but use no caches. So the results are
 //! equal to those of a review.
 
 use std::fmt;

@@ -24,7 +24,7 @@ const BOUND_BY_SIGNATURES: &str = "sha256:";
 pub struct Policy {
     skip_prefixes: Vec<String>,
     settings: config::Policy,
-    /// The verdict of the rule's static validator, by rule; `None` for other rules.
+    /// The answer of the rule's static validator, by rule; `None` for other rules.
     approvals: Vec<Option<bool>>,
     /// The name of the rule's validator, by rule.
     validators: Vec<Option<String>>,

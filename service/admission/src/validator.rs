@@ -1,7 +1,7 @@
-//! The interface of validators, which decide whether an image may run, and the cache of their verdicts.
+//! The interface of validators, which decide whether an image may run, and the cache of their results.
 //!
-//! This module owns the interface of validators, the cache of verdicts, and the choice of the validator for each rule.
-//! The policy itself gives the verdict of a static validator. Signatures are verified in `cosign`, which exists only
+//! This module owns the interface of validators, the cache of results, and the choice of the validator for each rule.
+//! The policy itself gives the result of a static validator. Signatures are verified in `cosign`, which exists only
 //! with the feature `verify`.
 
 mod approvals;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// The version of the protocol that docs/contract.md describes.
 pub const CONTRACT: u32 = 1;
-/// The value of `verdict` for an image that may run.
+/// The value of the answer's field `verdict` for an image that may run.
 pub const VERIFIED: &str = "verified";
 
 /// The inquiry whether one image may run.

@@ -1,4 +1,5 @@
-//! Values that the processes of one service share: the interface between their caches of verdicts and a common store.
+//! Values that the processes of one service share: the interface between their caches of signature checks and a common
+//! store.
 
 use std::time::Duration;
 

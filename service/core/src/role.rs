@@ -126,7 +126,7 @@ pub struct Start<'a> {
     /// The judge of single images, from the role that owns the policy.
     pub judge: Option<Arc<dyn Judge>>,
     pub alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache of verdicts that several processes of the service share.
+    /// The cache of results of signature checks that several processes of the service share.
     pub known: Option<Arc<dyn Knowledge>>,
     /// Values that roles share, by type.
     pub shared: &'a mut Shared,

@@ -151,7 +151,7 @@ bugs! {
     AlertOnDryRun = "alert-on-dry-run",
     /// The lock file of digests is ignored.
     LockIgnored = "lock-ignored",
-    /// Any value in the shared cache counts as a verdict.
+    /// Any value in the shared cache counts as the result of a signature check.
     BelievesRedis = "believes-redis",
     /// Deletions match none of the watcher's action filters.
     WatcherDropsDelete = "watcher-drops-delete",

@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     plain_http: bool,
 }
 
-/// Prints the verdict on the image; fails if the image is not verified.
+/// Prints the result for the image; fails if the image is not verified.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = match (&arguments.key, &arguments.config) {
         (Some(key), _) => with_key(&arguments.image, key, arguments.plain_http).map_err(usage)?,

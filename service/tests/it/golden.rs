@@ -1,4 +1,4 @@
-//! Tests of cosign's signatures with the whole service: configuration, search in a registry, and verdict.
+//! Tests of cosign's signatures with the whole service: configuration, search in a registry, and result.
 //!
 //! The fixtures and cosign's answers come from `service-verify`, whose own tests check the signatures without the
 //! service.

@@ -1,6 +1,6 @@
 //! Measures the cost of splitting the service (`cargo xtask bench topology`). The service is measured as one process,
 //! as one process that calls itself over the network, as two processes, and as two processes with a network delay of 1
-//! ms and of 5 ms. Each variant is measured cold (every image is new) and warm (every verdict is cached).
+//! ms and of 5 ms. Each variant is measured cold (every image is new) and warm (every result is cached).
 //!
 //! The registry and the load generator run in the test's process, so that the measured processor time is that of the
 //! service alone. The load is closed: a fixed number of callers each send the next review as soon as the last review is

@@ -1,4 +1,4 @@
-//! Tests of several processes that share a Redis: a verdict of one process saves all other processes a signature check,
+//! Tests of several processes that share a Redis: a result of one process saves all other processes a signature check,
 //! and values of other programs are ignored.
 
 mod container;

@@ -282,7 +282,7 @@ async fn thresholds_count_distinct_signers_in_all_forms() {
     }
 }
 
-/// After a key is removed or its file changes, images that it signed are soon refused, although their verdicts were
+/// After a key is removed or its file changes, images that it signed are soon refused, although their results were
 /// cached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_no_longer_trusted_is_refused_at_once() {

@@ -112,7 +112,7 @@ fn wrong_answers_are_explained() {
     assert!(allow && why.contains("was allowed, but registry.test:5000/shop/gone:1 does not exist"), "{why}");
 }
 
-/// For an unknown webhook every verdict is right, but a patch must be applicable.
+/// For an unknown webhook every decision is right, but a patch must be applicable.
 #[test]
 fn any_valid_answer_is_right_for_an_unknown_webhook() {
     let corpus = Corpus::for_any_webhook(&Mix::usual(), None, 4);

@@ -7,7 +7,7 @@ use super::{Expected, Field, Refused};
 use crate::admission::review::Template;
 use crate::admission::truth::Truth;
 
-/// The right answer to a call that began at `begun`, if one of its images has another verdict than in the plan. While a
+/// The right answer to a call that began at `begun`, if one of its images has another result than in the plan. While a
 /// change of keys may still take effect, the answers before and after the change are both right.
 pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allowed: bool) -> Option<Expected> {
     let (images, planned) = match &template.expected {

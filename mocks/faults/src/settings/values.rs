@@ -178,7 +178,7 @@ pub enum Form {
     Stream,
     /// Both forms of 410, alternately.
     Both,
-    /// 504 with the cause `ResourceVersionTooLarge`.
+    /// 504 with the `details.causes` entry `ResourceVersionTooLarge`.
     Modern,
     /// 504 with only a message.
     Old,
@@ -244,7 +244,7 @@ pub enum Newer {
     Silent,
     /// The watch is refused with 410.
     Gone,
-    /// The watch is refused with 504 and the cause `ResourceVersionTooLarge`.
+    /// The watch is refused with 504 and the `details.causes` entry `ResourceVersionTooLarge`.
     TooLarge,
 }
 

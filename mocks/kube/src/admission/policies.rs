@@ -288,7 +288,7 @@ fn refused(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, message: &
     Failure { code, reason, ..with_cause(attempt, &why) }
 }
 
-/// The refusal for the reason `why`, which is also the text of the refusal's only cause.
+/// The refusal for the reason `why`, which is also the message of the only `details.causes` entry.
 pub(super) fn with_cause(attempt: &Attempt<'_>, why: &str) -> Failure {
     let mut failure = Failure::forbidden(attempt.call.resource.about(attempt.name), why);
     if let Some(details) = &mut failure.details {

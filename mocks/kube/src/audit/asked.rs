@@ -20,12 +20,12 @@ const FACTS_MAX: usize = 16_384;
 const RESOURCES_MAX: usize = 256;
 /// Longest name of an object, in bytes.
 const NAME_MAX: usize = 253;
-/// Longest reason of a refusal that is kept, in bytes: enough for the first causes of an invalid object.
+/// Longest reason of a refusal that is kept, in bytes: enough for the first errors of an invalid object.
 const MESSAGE_MAX: usize = 400;
 /// Longest continue token that is kept, in bytes.
 const CONTINUE_MAX: usize = 80;
 
-/// The cause of a request's end.
+/// How a request ended, and which side ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
     /// The server ended the request with a complete answer or the clean end of a stream.

@@ -56,7 +56,7 @@ fn done() -> Answer {
     Answer::value(StatusCode::CREATED, &done)
 }
 
-/// Checks a `Binding`. The real server joins the causes of a refusal into one plain error.
+/// Checks a `Binding`. The real server joins all errors of a `Binding` into one plain message.
 fn check(binding: &Value) -> Result<(), Failure> {
     let target = |key: &str| binding["target"][key].as_str().unwrap_or_default();
     let mut wrong = Vec::new();

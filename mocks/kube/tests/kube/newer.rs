@@ -178,7 +178,7 @@ async fn a_version_on_its_way_out_warns() {
     }
 }
 
-/// Each case is `(collection, object, fields)`: a real server names these fields in the causes of its refusal.
+/// Each case is `(collection, object, fields)`: a real server names these fields in `details.causes` of its refusal.
 #[tokio::test]
 async fn rules_of_volumes_services_and_devices_are_those_of_a_real_server() {
     let (_world, mut client) = World::alone().await;

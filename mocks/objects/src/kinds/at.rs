@@ -1,4 +1,5 @@
-//! Paths of values in an object, as error causes name them: `spec.containers[0].resources.limits[cpu]`.
+//! Paths of values in an object, as `details.causes` entries of a `Status` name them:
+//! `spec.containers[0].resources.limits[cpu]`.
 //!
 //! Owns the notation of paths. A path becomes text only when it is shown, so that a check without errors allocates no
 //! text.

@@ -1,4 +1,4 @@
-//! The texts of causes in `Invalid` errors that several kinds share.
+//! The texts of `details.causes` entries in `Invalid` errors, for all kinds of objects.
 
 use std::fmt::Display;
 
@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::at::At;
 use crate::status::Cause;
 
-/// Maximum number of causes for one object. A body of 3 MiB could have a million errors, each with its text.
+/// Maximum number of `details.causes` entries for one object. A body of 3 MiB could have a million errors, each with
+/// its text.
 const CAUSES_MAX: usize = 1000;
-/// Maximum number of causes that quote the same invalid text. Without a limit, the answer could grow with the square of
-/// the text's length.
+/// Maximum number of entries that quote the same invalid text. Without a limit, the answer could grow with the square
+/// of the text's length.
 pub(crate) const REPEATED_MAX: usize = 10;
 
-/// Functions that add causes to a list.
+/// Functions that add `details.causes` entries to a list.
 pub(crate) trait Refuse {
     fn refuse(&mut self, reason: &'static str, at: At<'_>, message: String);
 
@@ -25,7 +26,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {text:?}: {why}"));
     }
 
-    /// Adds one cause for each error in an invalid text.
+    /// Adds one entry for each error in an invalid text.
     fn faults(&mut self, at: At<'_>, text: &str, faults: Vec<String>) {
         for fault in faults {
             self.invalid_text(at, text, &fault);
@@ -41,7 +42,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueForbidden", at, format!("Forbidden: {why}"));
     }
 
-    /// Adds a cause for a text that is not in `known`.
+    /// Adds an entry for a text that is not in `known`.
     fn unsupported(&mut self, at: At<'_>, text: &str, known: &[&str]) {
         let known = known.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
         self.refuse("FieldValueNotSupported", at, format!("Unsupported value: {text:?}: supported values: {known}"));
@@ -51,7 +52,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueDuplicate", at, format!("Duplicate value: {text:?}"));
     }
 
-    /// Adds a cause for the name of an object that does not exist.
+    /// Adds an entry for the name of an object that does not exist.
     fn not_found(&mut self, at: At<'_>, text: &str) {
         self.refuse("FieldValueNotFound", at, format!("Not found: {text:?}"));
     }

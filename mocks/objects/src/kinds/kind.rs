@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::print::{Cells, plain};
 use crate::status::Cause;
 
-/// Why an object is refused, one cause for each error.
+/// Why an object is refused: one `details.causes` entry for each error.
 pub(crate) type Causes = Vec<Cause>;
 
 #[derive(Debug)]

@@ -22,7 +22,7 @@ pub(crate) enum Selected {
     Others,
 }
 
-/// Checks the keys and values of labels; as in a real server, every cause names the map instead of the entry.
+/// Checks the keys and values of labels; as in a real server, every error names the map instead of the label.
 pub(crate) fn check_labels(labels: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         causes.faults(at, key, qualified_name(key));

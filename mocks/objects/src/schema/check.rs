@@ -1,7 +1,7 @@
 //! Checks a value against a schema, with the real server's messages.
 //!
-//! Owns the causes of schema errors. An update does not check unchanged values of an object again ("Validation
-//! ratcheting"), so that old objects can be updated after their definition became stricter.
+//! Owns the `details.causes` entries of schema errors. An update does not check unchanged values of an object again
+//! ("Validation ratcheting"), so that old objects can be updated after their definition became stricter.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::judge::Counterparts;
 use super::{Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Maximum number of causes that are collected, so that the size of the answer is bounded.
+/// Maximum number of errors that are collected, so that the size of the answer is bounded.
 const CAUSES_MAX: usize = 64;
 
 impl Schema {
@@ -216,7 +216,7 @@ fn wrong_type(path: &str, kind: Kind, value: &Value) -> Cause {
     Cause { reason: "FieldValueTypeInvalid", ..cause }
 }
 
-/// A cause such as `spec.replicas in body should be less than or equal to 10`.
+/// A `details.causes` entry such as `spec.replicas in body should be less than or equal to 10`.
 fn in_body(path: &str, value: &str, why: &str) -> Cause {
     let field = shown(path);
     Cause::invalid(&field, value, &format!("{field} in body {why}"))

@@ -20,7 +20,7 @@ const RULE_BUDGET: u64 = 1_000_000;
 /// Largest CEL cost of evaluating all rules of an object. kube-apiserver allows 10,000,000; the limit here is lower,
 /// because an evaluation occupies its thread.
 const OBJECT_BUDGET: u64 = 5_000_000;
-/// Maximum number of causes, and of warnings, that are collected.
+/// Maximum number of errors, and of warnings, that are collected.
 const FOUND_MAX: usize = 64;
 /// Longest message in bytes that a message expression may make, as in the API.
 const MESSAGE_MAX_BYTES: usize = 5 * 1024;

@@ -10,7 +10,7 @@ use super::rules;
 use super::{Additional, Bounds, Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Compiles the root schema of a version; `at` is its path in the definition, for error causes.
+/// Compiles the root schema of a version; `at` is its path in the definition, for errors.
 pub fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
     let mut causes = Vec::new();
     match raw["type"].as_str() {

@@ -32,10 +32,10 @@ pub use with::{Attestation, Roots, With};
 /// Maximum number of rules. Each rule is compared with each image and with every other rule; also, people cannot
 /// oversee more rules.
 const RULES_MAX: usize = 200;
-/// Default time for which a verdict stays in the cache. The key of a verdict contains the image's digest, the rule and
-/// the trusted keys.
+/// Default time for which the result of a signature check stays in the cache. The key of a result contains the image's
+/// digest, the rule and the trusted keys.
 const VERIFIED_TTL: Duration = Duration::from_hours(1);
-/// Default size of the cache of verdicts: about 8,000 verdicts of some 500 bytes.
+/// Default size of the cache of results: about 8,000 results of some 500 bytes.
 const VERDICTS_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

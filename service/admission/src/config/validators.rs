@@ -34,7 +34,7 @@ pub struct Validator {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Gives the same verdict for every image.
+    /// Gives the same answer for every image.
     Static { approve: bool },
     /// Verifies signatures in the formats of cosign.
     Cosign(Cosign),

@@ -1,9 +1,9 @@
-//! Gets verdicts from validators with as few calls as possible.
+//! Gets the results of signature checks from validators with as few calls as possible.
 //!
-//! This module owns the cache of verdicts, and lets equal calls at the same time share one call of the validator. A
-//! verdict's key contains the image's name and digest, the rule with its trusted keys, and the credentials. So a
-//! verdict is never used after the tag moved or the rule or key changed. Results without certainty, such as timeouts,
-//! are not stored. No lock is held during a call of a validator.
+//! This module owns the cache of results, and lets equal calls at the same time share one call of the validator. A
+//! result's key contains the image's name and digest, the rule with its trusted keys, and the credentials. So a
+//! result is never used after the tag moved or the rule or key changed. Results that are not definite, such as
+//! timeouts, are not stored. No lock is held during a call of a validator.
 
 mod written;
 
@@ -32,7 +32,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
 
-/// The label of the verdict counter: `verified` or a failure class.
+/// The label of the result counter: `verified` or a failure class.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ResultLabel {
     result: &'static str,
@@ -98,7 +98,7 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// An empty cache of verdicts. One call of a validator may take as long as the lookup of an image may take.
+    /// An empty cache of results. One call of a validator may take as long as the lookup of an image may take.
     pub fn new(settings: &config::Verdicts, resolve: &config::Resolve, metrics: Arc<Metrics>) -> Self {
         Self {
             ttl: settings.ttl,
@@ -110,7 +110,7 @@ impl Approvals {
         }
     }
 
-    /// Shares verdicts with other processes through `shared`.
+    /// Shares results with other processes through `shared`.
     #[must_use]
     pub fn sharing(mut self, shared: Option<Arc<dyn Knowledge>>) -> Self {
         self.shared = shared;

@@ -1,6 +1,6 @@
 //! Parses the answer of a validator; each possible fault of an answer has a message.
 //!
-//! An answer that breaks the protocol says nothing about the image, so no verdict on the image is known.
+//! An answer that breaks the protocol says nothing about the image, so the validator's result for the image is unknown.
 
 use http::StatusCode;
 use serde::Deserialize;

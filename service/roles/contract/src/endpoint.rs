@@ -29,7 +29,7 @@ use tokio::time::Instant;
 /// Maximum of the time that is reserved for sending the answer; the reserved time is a twentieth of the caller's
 /// remaining time.
 const MARGIN_MAX: Duration = Duration::from_millis(100);
-/// Histogram edges in seconds from the head of a call to its answer: from a cached verdict to a registry that hangs.
+/// Histogram edges in seconds from the head of a call to its answer: from a cached result to a registry that hangs.
 const DURATION_EDGES_S: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 /// Maximum number of bytes of a refusal's reason in a log line.
 const REASON_BYTES_MAX: usize = 256;

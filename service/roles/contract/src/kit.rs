@@ -34,7 +34,7 @@ pub struct Subject {
     pub validator: Option<String>,
     /// An image about which the validator can rule.
     pub image: service_core::judge::Subject,
-    /// The expected verdict; `None` accepts any verdict.
+    /// The expected result; `None` accepts any result.
     pub verdict: Option<String>,
     /// The demands of a policy rule, as JSON.
     pub demands: Option<Value>,

@@ -2,7 +2,7 @@
 //!
 //! This crate owns the message formats, the faults of an answer, pooled connections to several instances, and the
 //! listener of roles that other processes call. The conformance kit of this crate checks any validator. The crate does
-//! not decide what follows from a verdict.
+//! not decide what follows from a validator's result.
 
 pub mod alerts;
 pub mod answer;

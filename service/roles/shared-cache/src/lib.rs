@@ -1,8 +1,8 @@
-//! A cache of verdicts in Redis, which several processes share.
+//! A cache of results of signature checks in Redis, which several processes share.
 //!
 //! This crate owns the connection to Redis and the format of stored values. Redis is not trusted: every value has an
 //! authentication code over name, expiry and value, which only a holder of the key can make. If Redis is slow, full,
-//! unreachable or returns wrong values, the service computes verdicts again. No caller waits for a connection to Redis,
+//! unreachable or returns wrong values, the service checks signatures again. No caller waits for a connection to Redis,
 //! or longer than the time limit for an answer.
 
 pub mod config;
@@ -32,7 +32,7 @@ pub use seal::{HEAD_BYTES, Hmac, Opened, Seal};
 
 /// Maximum number of values that wait to be stored; further values are not stored.
 const WAITING_MAX: usize = 256;
-/// Largest sealed value, in bytes; a verdict with eight signers has some kilobytes.
+/// Largest sealed value, in bytes; a result with eight signers has some kilobytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 10;
 
 pub struct Cache {

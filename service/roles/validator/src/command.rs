@@ -23,7 +23,7 @@ pub struct Arguments {
     /// An image, with its digest, about which the validator can rule.
     #[arg(long)]
     image: String,
-    /// The expected verdict: `verified` or a failure class.
+    /// The expected result: `verified` or a failure class.
     #[arg(long)]
     verdict: Option<String>,
     /// The name of the validator to test. Default: the first that the address lists.

@@ -1,5 +1,5 @@
-//! The section `validator`: the listener for inquiries about verdicts. The section `validators` configures the trusted
-//! keys on which verdicts are based.
+//! The section `validator`: the listener for requests to verify images. The section `validators` configures the trusted
+//! keys.
 
 use serde::Deserialize;
 use service_contract::listen::{Listen, RawListen};
@@ -9,7 +9,7 @@ use service_core::config::{Checker, Error, Section, YamlError, yaml};
 /// A request from Gatekeeper contains the images of a large object.
 const MAX_BODY_BYTES: usize = 128 << 10;
 
-/// The listener for inquiries about verdicts.
+/// The listener for requests to verify images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validator(pub Listen);
 

@@ -13,7 +13,7 @@ pub enum Evidence {
     Attestation(Attestation),
     /// A sigstore bundle, from a referrer.
     Bundle(Bundle),
-    /// An object that cannot be used; the verdict lists it as rejected.
+    /// An object that cannot be used; the result lists it as rejected.
     Unusable(Rejected),
 }
 

@@ -1,6 +1,6 @@
 //! Verification of image signatures, the only code of the service that knows sigstore's formats.
 //!
-//! The functions take bytes and the time and return a verdict, without sockets, files or clocks. The caller fetches the
+//! The functions take bytes and the time and return a result, without sockets, files or clocks. The caller fetches the
 //! blobs that [`oci`] names and passes them as [`Evidence`]. This crate checks every link between a trust root and the
 //! image's digest: a statement of a registry or tool alone proves nothing.
 //!

@@ -58,7 +58,7 @@ pub struct Layers {
     /// Number of bytes of [`Self::layers`] besides the descriptors, at most [`KEPT_BYTES_MAX`].
     pub bytes: usize,
     /// Layers that cannot be used, with the reasons. The caller also passes unusable layers to
-    /// [`verify`](crate::verify), so that the verdict lists them.
+    /// [`verify`](crate::verify), so that the result lists them.
     pub unusable: Vec<Evidence>,
 }
 

@@ -22,7 +22,7 @@ pub struct TrustSpec {
 
 #[derive(Debug, Clone)]
 pub struct RootSpec {
-    /// The root's name in rules and verdicts.
+    /// The root's name in rules and results.
     pub name: String,
     pub kind: RootKind,
     /// Names of the authorities whose certificates, logs and timestamps the root trusts. A root with a key needs no

@@ -1,4 +1,4 @@
-//! The verdict on an image: outcome, signers and rejected objects.
+//! The result of verifying an image: outcome, signers and rejected objects.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Verdict {
     /// Every signature that counts, sorted by root, then in the order of the evidence. A root or identity may occur
     /// several times, but counts once for the threshold.
     pub signers: Vec<Signer>,
-    /// Every object that does not count as a signature, in the order of the evidence, with the cause.
+    /// Every object that does not count as a signature, in the order of the evidence, with the reason.
     pub rejected: Vec<Rejected>,
 }
 

@@ -1,4 +1,4 @@
-//! The verdict on an image: checks every link of each signature, then applies the requirement to the valid signatures.
+//! Verifies an image: checks every link of each signature, then applies the requirement to the valid signatures.
 
 mod fulfilled;
 mod workable;
@@ -90,7 +90,8 @@ impl<'a> Trial<'a> {
         Judged { source, outcome }
     }
 
-    /// Adds the result for an object to the trial. The verdict lists objects in the order in which `take` was called.
+    /// Adds the result for an object to the trial. The result for the image lists objects in the order in which `take`
+    /// was called.
     pub fn take(&mut self, judged: Judged) {
         self.pieces += 1;
         if self.unworkable.is_some() {
@@ -111,7 +112,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The verdict on the objects that were added so far.
+    /// The result for the image, from the objects that were added so far.
     pub fn verdict(&self) -> Verdict {
         if let Some(cause) = &self.unworkable {
             let outcome = Outcome::Refused { class: Class::Misconfigured, cause: cause.clone() };

@@ -116,9 +116,9 @@ fn found(name: &str) -> Option<PathBuf> {
     std::path::absolute(all.next()?).ok()
 }
 
-/// A process finds the verdicts of another process in the container's Redis. While the container is stopped, each
+/// A process finds the results of another process in the container's Redis. While the container is stopped, each
 /// process verifies alone, and every signed image runs. After the container's restart, processes find the stored
-/// verdicts again.
+/// results again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_stops_costs_verdicts_that_are_found_anew() {
     let Some(redis) = Container::start().await else { return };

@@ -1,4 +1,5 @@
-//! Tests of a validator that breaks the protocol: each fault has its own message, and no faulty answer gives a verdict.
+//! Tests of a validator that breaks the protocol: each fault has its own message, and no faulty answer counts as a
+//! result.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -96,7 +96,7 @@ async fn no_question_fails_while_validators_are_replaced() {
 }
 
 /// During a rollout, one validator process already trusts the new key and another does not. Each validator process
-/// answers by its own key; after the rollout, no old verdict is used.
+/// answers by its own key; after the rollout, no old result is used.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_rollout_answers_both_and_another_trust_leaves_no_old_verdict() {
     let (key, stranger, pki) = (Key::new(), Key::new(), Pki::new());

@@ -59,7 +59,7 @@ pub struct Way {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// The format of this project's provider: a `verdict` with its class.
+    /// The format of this project's provider: the field `verdict` has the class.
     #[default]
     Longhaul,
     Ratify,

@@ -1,4 +1,4 @@
-//! Tests of the cache of verdicts, with a scripted validator.
+//! Tests of the cache of results, with a scripted validator.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

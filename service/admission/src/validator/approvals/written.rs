@@ -1,6 +1,6 @@
-//! Verdicts as text for the cache that processes of one service share.
+//! Results of signature checks as text for the cache that processes of one service share.
 //!
-//! Uncertain verdicts are not written. Text from the shared cache is checked as far as possible, although only a holder
+//! Uncertain results are not written. Text from the shared cache is checked as far as possible, although only a holder
 //! of the service's key can have written it.
 
 use std::sync::Arc;

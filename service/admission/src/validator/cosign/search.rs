@@ -145,7 +145,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Reads one location of signatures; returns the verdict if the requirement is met.
+    /// Reads one location of signatures; returns the result if the requirement is met.
     async fn look(&mut self, place: Location) -> Result<Option<Verdict>, Found> {
         let image = self.subject.digest;
         let (name, tag) = match place {
@@ -361,7 +361,7 @@ impl<'s> Search<'s> {
         self.trial.judgement(evidence)
     }
 
-    /// Adds a batch of checked objects to the result of the search; returns the verdict if the requirement is met.
+    /// Adds a batch of checked objects to the search; returns the result for the image if the requirement is met.
     fn taken(&mut self, found: Vec<Vec<Result<Judged, Missed>>>) -> Option<Verdict> {
         for outcome in found.into_iter().flatten() {
             match outcome {

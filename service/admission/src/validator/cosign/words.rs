@@ -25,7 +25,7 @@ pub(super) struct Searched {
     pub doubt: Option<Failure>,
 }
 
-/// The approval that follows from a positive verdict.
+/// The approval that follows from a positive result.
 pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     let signer = |proof: &Proof| {
         let mut evidence = format!("{} {}", proof.kind.name(), proof.source);

@@ -7,7 +7,7 @@ use super::Counted;
 use crate::requirement::Requirement;
 use crate::verdict::{Class, Identity, Outcome, Rejected, Signer};
 
-/// Maximum number of rejected objects that a cause names; the verdict lists all of them.
+/// Maximum number of rejected objects that the reason of a refusal names; the result lists all of them.
 const TOLD_MAX: usize = 3;
 
 pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected: &[Rejected]) -> Outcome {

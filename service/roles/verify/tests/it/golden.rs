@@ -13,7 +13,7 @@ fn outcome(case: &Case, fixtures: &Fixtures, form: Form) -> Outcome {
     verify(&case.subject(), &case.evidence(), &case.requirement(), &case.trust(form), fixtures.now()).outcome
 }
 
-/// The verifier's verdicts equal cosign's answers, except for differences that the table explains.
+/// The verifier's results equal cosign's answers, except for differences that the table explains.
 #[test]
 fn cosign_and_we_agree_on_every_case() {
     let fixtures = Fixtures::read();

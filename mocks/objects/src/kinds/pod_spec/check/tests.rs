@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::catalogue::Catalogue;
 
-/// The field and reason of each cause for a template with the pod specification `spec`.
+/// The field and reason of each `details.causes` entry for a template with the pod specification `spec`.
 fn wrong(spec: &Value) -> Vec<(String, &'static str)> {
     let mut template = json!({"spec": spec});
     super::super::fill(template.get_mut("spec"));

@@ -105,7 +105,7 @@ async fn class_and_time(validator: &Arc<dyn Validator>, repository: &str) -> (Cl
 }
 
 /// While four Pods with sixteen images of 24 bundles of 8 MiB each wait for memory that holds one bundle, another
-/// tenant's image gets its verdict without delay.
+/// tenant's image gets its result without delay.
 #[tokio::test(start_paused = true)]
 async fn evidence_is_waited_for_by_the_image_that_has_it() {
     let validator = validator(32 << 20);

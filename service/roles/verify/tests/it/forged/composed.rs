@@ -163,7 +163,7 @@ fn a_signature_is_not_replayed_from_another_repository() {
     assert!(judge(&forge, &[forge.make(&recipe)], &requirement).is_verified());
 }
 
-/// Without a log's promise, only a proof gives an entry's index; the verdict does not report the index that a bundle
+/// Without a log's promise, only a proof gives an entry's index; the result does not report the index that a bundle
 /// states.
 #[test]
 fn an_index_that_nobody_proves_is_not_reported() {
