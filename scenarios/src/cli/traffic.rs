@@ -51,7 +51,7 @@ pub(super) struct Traffic {
     #[arg(long, default_value = "apiserver", value_parser = named::<Client>)]
     client: Client,
     /// The mix of user actions, as relative weights: `createPod=5,rollImage=1`. Default:
-    /// `createPod=5,createDeployment=3,deletePod=2,rollImage=1`.
+    /// `createPod=5, createDeployment=3, deletePod=2, rollImage=1`.
     #[arg(long, value_name = "ACTION=WEIGHT,…", value_parser = mix)]
     mix: Option<Value>,
     /// Send creates and updates of this object, instead of --mix: a YAML file with the placeholders of `churn.template`. The flag may be
