@@ -66,13 +66,8 @@ impl World {
         let given = given(&server, &authority, folder.path())?;
         let api = Api::new(server.url(), authority.ca_pem().to_owned(), token);
         for crd in found.trials().into_iter().map(|trial| trial.crd) {
-            let mut definition = crd.definition;
-            if let Some(spec) = definition["spec"].as_object_mut() {
-                // There is no conversion webhook.
-                spec.remove("conversion");
-            }
             // If the server refuses one, the first request for its kind shows that.
-            let _ = api.create(&definition, None, false).await?;
+            let _ = api.create(&crd.definition, None, false).await?;
         }
         let tail = server.tail();
         Ok(Self {

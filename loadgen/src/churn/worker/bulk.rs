@@ -1,10 +1,12 @@
 //! Operations on all objects: creation before the load, and the clean-up after it.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::super::Error;
 use super::super::api::query;
 use super::super::companions;
+use super::super::interval::Effect;
 use super::super::namespaces;
 use super::super::operations::{Kind, Operation};
 use super::super::version::LABEL;
@@ -19,6 +21,23 @@ const BULK_RETRY: Duration = Duration::from_millis(250);
 /// How long finalizers may take after all objects were deleted.
 const GONE_LIMIT: Duration = Duration::from_secs(30);
 const GONE_POLL: Duration = Duration::from_millis(200);
+/// How many other draws a refused object of a generated template gets.
+const DRAWS: u64 = 8;
+/// The revision of the first other draw, which no planned operation reaches.
+const FIRST_DRAW: u64 = 1 << 40;
+/// The text of an API server's refusal because of a schema or a rule.
+const INVALID: &str = "HTTP 422";
+/// The number of the object that dry runs change.
+const FIRST: u64 = 0;
+
+/// The outcome of an operation on many objects.
+#[derive(Default)]
+struct Filled {
+    /// The objects on which every try failed.
+    failures: Vec<(u64, Failure)>,
+    /// The objects that a webhook refused.
+    refused: Vec<u64>,
+}
 
 impl Worker {
     /// Creates the first objects, and tries the writes of the plan in a dry run.
@@ -28,25 +47,61 @@ impl Worker {
             let made = companions::make(&self.operator.client, &config.with, None, &plan.tag()).await;
             made.map_err(|failure| Error::Fill { problem: failure.text })?;
         }
-        let population = u64::from(config.population);
-        let objects = (0..population).collect();
-        let failures = self.bulk(Kind::Create, objects).await;
-        if let Some((object, failure)) = failures.into_iter().next() {
+        let (population, is_made) = (u64::from(config.population), config.made);
+        let objects: Vec<u64> = (0..population).collect();
+        let mut filled = self.bulk(Kind::Create, objects).await;
+        if is_made {
+            filled = self.draw_again(filled).await;
+        }
+        if let Some((object, failure)) = filled.failures.into_iter().next() {
             let (namespace, name) = self.operator.plan.place(object);
             return Err(Error::Fill { problem: format!("{namespace}/{name}: {}", failure.text) });
         }
-        if self.operator.plan.config().made
-            && let Some(text) = self.shared.heard.lock().refused()
-        {
-            let problem = format!(
-                "{text}. It was made from the definition, which says less than a webhook knows: write a `template`"
-            );
-            return Err(Error::Fill { problem });
+        if is_made {
+            let refused: BTreeSet<u64> = filled.refused.into_iter().collect();
+            let Some(first) = (0..population).find(|object| !refused.contains(object)) else {
+                let text = self.shared.heard.lock().refused().unwrap_or_default();
+                let problem = format!(
+                    "{text}. It was made from the definition, which says less than a webhook knows: write a `template`"
+                );
+                return Err(Error::Fill { problem });
+            };
+            if !refused.is_empty() {
+                tracing::warn!(
+                    refused = refused.len(),
+                    of = population,
+                    "webhooks refused some of the first objects each time; the run goes on without them. The objects were \
+                     made from the definition, which says less than a webhook knows: write a `template`"
+                );
+            }
+            let unchanging = self.operator.refused_changes(first).await?;
+            self.operator.plan.keep_rehearsed(&unchanging);
+            return self.operator.rehearse(first).await;
         }
         self.operator.rehearse_denials().await?;
         // If webhooks refuse the creation of objects, changes cannot be rehearsed either; the refusal is judged as a
         // wrong answer.
-        if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse().await }
+        if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse(FIRST).await }
+    }
+
+    /// Creates refused objects with other values for the same placeholders, a limited number of times. Returns the
+    /// objects that every draw left out.
+    async fn draw_again(&mut self, mut filled: Filled) -> Filled {
+        for draw in 0..DRAWS {
+            let is_invalid = |failure: &Failure| failure.text.contains(INVALID);
+            let (invalid, failures): (Vec<_>, Vec<_>) =
+                filled.failures.into_iter().partition(|(_, failure)| is_invalid(failure));
+            let objects: Vec<u64> = filled.refused.iter().copied().chain(invalid.iter().map(|(at, _)| *at)).collect();
+            filled.failures = failures;
+            if objects.is_empty() {
+                filled.refused.clear();
+                break;
+            }
+            let again = self.bulk_once(Kind::Create, objects, FIRST_DRAW + draw).await;
+            filled.failures.extend(again.failures);
+            filled.refused = again.refused;
+        }
+        filled
     }
 
     /// Deletes all objects, waits for finalizers, then deletes the namespaces.
@@ -55,7 +110,7 @@ impl Worker {
         let objects: Vec<u64> = self.slots.iter().filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect();
         let count = objects.len() as u64;
         let numbers = self.namespaces.numbers();
-        let failures = self.bulk(Kind::Delete, objects).await;
+        let failures = self.bulk(Kind::Delete, objects).await.failures;
         let canary = if self.canaries > 0 { self.operator.remove_canary().await } else { Ok(()) };
         let left = match failures.into_iter().next() {
             Some((_, failure)) => Err(failure.text),
@@ -69,7 +124,7 @@ impl Worker {
         if self.canaries > 0 {
             names.push(self.operator.plan.canary_place().0);
         }
-        if !self.operator.plan.is_namespaced() {
+        if !self.operator.plan.is_namespaced() || self.operator.plan.has_lasting_namespace() {
             names.clear();
         }
         for name in names {
@@ -85,36 +140,40 @@ impl Worker {
         left.map(|()| count).map_err(|problem| Error::Left { problem })
     }
 
-    /// Runs the same operation on many objects with bounded concurrency. Returns the objects on which every try failed.
-    async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Vec<(u64, Failure)> {
-        let mut failures = Vec::new();
+    /// Runs the same operation on many objects with bounded concurrency, and again on those on which it failed.
+    async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Filled {
+        let mut all = Filled::default();
         for attempt in 0..BULK_TRIES {
             if attempt > 0 {
                 tokio::time::sleep(BULK_RETRY * attempt).await;
             }
-            failures = self.bulk_once(kind, objects).await;
-            objects = failures.iter().map(|&(object, _)| object).collect();
+            let once = self.bulk_once(kind, objects, 0).await;
+            all.refused.extend(once.refused);
+            all.failures = once.failures;
+            objects = all.failures.iter().map(|&(object, _)| object).collect();
             if objects.is_empty() {
                 break;
             }
         }
-        failures
+        all
     }
 
-    async fn bulk_once(&mut self, kind: Kind, objects: Vec<u64>) -> Vec<(u64, Failure)> {
-        let mut failures = Vec::new();
+    async fn bulk_once(&mut self, kind: Kind, objects: Vec<u64>, revision: u64) -> Filled {
+        let mut filled = Filled::default();
         let mut objects = objects.into_iter();
         loop {
             while self.tasks.len() < BULK_AT_ONCE
                 && let Some(object) = objects.next()
             {
-                self.begin(None, Operation { kind, object, revision: 0 });
+                self.begin(None, Operation { kind, object, revision });
             }
             match self.tasks.join_next().await {
-                None => return failures,
+                None => return filled,
                 Some(Ok(Event::Operation(finished))) => {
-                    if let Err(failure) = &finished.result {
-                        failures.push((finished.operation.object, failure.clone()));
+                    match &finished.result {
+                        Err(failure) => filled.failures.push((finished.operation.object, failure.clone())),
+                        Ok(done) if done.effect == Effect::Refused => filled.refused.push(finished.operation.object),
+                        Ok(_) => {}
                     }
                     self.finish(finished);
                 }
