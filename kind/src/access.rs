@@ -1,4 +1,4 @@
-//! Address and credentials of a control plane of real programs.
+//! The address and credentials of a control plane that consists of real Kubernetes programs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ impl Access {
         self.files.token(user)
     }
 
-    /// A kubeconfig that contains all certificates and tokens; `None` for a user that is not configured.
+    /// A kubeconfig of `user` that contains all certificates and tokens; `None` for a user that is not configured.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         self.files.kubeconfig(user, &self.url())
     }

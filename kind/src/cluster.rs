@@ -1,7 +1,7 @@
 //! `cluster up`, `status` and `down` for a control plane, with or without a node, that keeps running after the command.
 //!
-//! Owns the three commands and their messages. [`crate::state`] owns the files on disk, [`crate::local`] and
-//! [`crate::node`] own the processes. `down` ends and removes only processes and folders that longhaul provably made.
+//! [`crate::state`] owns the files on disk, [`crate::local`] and [`crate::node`] own the processes. The command `down`
+//! ends and removes only processes and folders that longhaul provably made.
 
 mod down;
 mod status;
@@ -39,15 +39,16 @@ pub struct Up {
     pub node: Option<Vec<OsString>>,
     /// The settings of a kind cluster; `None` if the control plane is no kind cluster.
     pub containers: Option<containers::Config>,
-    /// The folder for the logs of a kind cluster that does not start; `None` means beside its other files.
+    /// The folder for the logs of a kind cluster that does not start; `None` means `logs` in the folder of its other
+    /// files.
     pub artifacts: Option<PathBuf>,
     /// The state directory; see [`state::default_directory`].
     pub state_directory: PathBuf,
-    /// The name of the control plane. Several control planes can run side by side.
+    /// The name of the control plane. Several control planes with different names can run at the same time.
     pub name: String,
     /// Additional arguments for kube-apiserver.
     pub apiserver_arguments: Vec<String>,
-    /// The time in which the control plane must be ready; `None` means the same time as in a run.
+    /// The time limit until the control plane is ready; `None` means the time limit of a run.
     pub start_deadline: Option<Duration>,
 }
 
@@ -95,10 +96,10 @@ pub enum Error {
     NoNode { name: String, health: String },
     #[error(transparent)]
     State(#[from] state::Error),
-    /// The control plane did not start. Only its logs remain.
+    /// The control plane did not start. Of the control plane only its logs remain.
     #[error(transparent)]
     Local(#[from] local::Error),
-    /// The node did not start. Only its logs remain.
+    /// The node did not start. Of the node only its logs remain.
     #[error(transparent)]
     Node(#[from] node::Error),
     /// The kind cluster could not be made or used.
@@ -120,7 +121,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. If so, nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::Local(error) => error.misses_program(),
@@ -271,14 +272,14 @@ async fn containers_up(
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs: directory, machine, is_kind: true })
 }
 
-/// Version and URL of the API server, and the address at which the Pods reach this machine, if they can.
+/// Version and URL of a kind cluster's API server, and the address at which its Pods reach this machine, if they can.
 async fn containers_facts(containers: &Containers) -> Result<(String, String, Option<Ipv4Addr>), Error> {
     let version = containers.version().await?;
     Ok((version, containers.url().await?, containers.machine().await.ok()))
 }
 
-/// The running kind cluster of that name, if longhaul made the cluster, its API server answers, and it fits the
-/// request.
+/// The running kind cluster with the requested name, if longhaul made it, its API server answers, and it has the
+/// `wanted` settings.
 async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -> Result<Option<IsUp>, Error> {
     let found = status(&up.state_directory)?.clusters.into_iter().find(|cluster| cluster.name == up.name);
     let Some(Cluster { health: Health::Running, kubeconfig: Some(kubeconfig), directory, found, .. }) = found else {
@@ -335,7 +336,7 @@ pub async fn load(state_directory: &Path, name: &str, archives: &[PathBuf]) -> R
     Ok(())
 }
 
-/// The reason why a control plane cannot be started under a name that is in use.
+/// The error for starting a control plane under a name that is in use.
 fn refusal(root: &Path, name: String) -> Result<Error, Error> {
     let found = status(root)?.clusters.into_iter().find(|cluster| cluster.name == name);
     Ok(match found {

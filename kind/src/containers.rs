@@ -14,21 +14,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::step::{self, Failed, Step, Tool};
 
-/// The time limit for making a cluster. Three control planes take a minute on two busy cores, and a node image may have
-/// to be pulled.
+/// The time limit for making a cluster. A cluster with three control planes takes a minute on two busy cores, and its
+/// node image may have to be pulled.
 const CREATE_LIMIT: Duration = Duration::from_mins(10);
 /// The time that kind itself waits until the nodes are Ready.
 const READY_WAIT: &str = "120s";
 const DELETE_LIMIT: Duration = Duration::from_mins(2);
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
-/// How often loading an image is tried. Loading sometimes fails while containerd is busy with another image.
+/// Maximum number of attempts to load an image. Loading sometimes fails while containerd is busy with another image.
 const LOAD_ATTEMPTS: u32 = 3;
 /// The time limit of a rollout, enough for three Pods with the same image on two busy cores.
 const ROLLOUT_LIMIT: Duration = Duration::from_mins(3);
 const LOGS_LIMIT: Duration = Duration::from_mins(2);
 /// The time that a status command waits for a container engine that may hang.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
-/// The path of the administrator's kubeconfig in a control plane's container, set by kubeadm.
+/// The path of the administrator's kubeconfig in a control plane's container, where kubeadm writes it.
 const ADMIN: &str = "/etc/kubernetes/admin.conf";
 /// The environment variable that makes kind use another container engine.
 const PROVIDER: &str = "KIND_EXPERIMENTAL_PROVIDER";
@@ -64,7 +64,7 @@ pub struct Containers {
 /// Why a kind cluster could not be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine lacks a program or setting. Nothing was started.
+    /// The machine lacks a program or setting. Longhaul started nothing.
     #[error("this machine lacks programs that a kind cluster needs; nothing was started\n  {0}")]
     Missing(String),
     #[error(transparent)]
@@ -95,7 +95,7 @@ pub enum Error {
     #[error("failed to read what {program} says of {what}: `{said}`")]
     Said {
         program: String,
-        /// The information that the output should contain.
+        /// The information that the program's output should contain.
         what: &'static str,
         said: String,
     },
@@ -108,14 +108,15 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. If so, nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::Missing(_))
     }
 }
 
 impl Containers {
-    /// Checks that a cluster of this name could be made. The error names every missing program. Nothing is started.
+    /// Checks that kind could make a cluster with this name and these settings. The error of this check names every
+    /// missing program. The check starts nothing.
     pub async fn check(name: &str, config: &Config) -> Result<Self, Error> {
         let kind = found("kind").ok_or_else(|| format!("kind on the PATH: {GET_KIND}"));
         let called = std::env::var(PROVIDER).unwrap_or_else(|_| "docker".to_owned());
@@ -274,7 +275,7 @@ impl Containers {
         server.map(|url| url.trim().to_owned()).ok_or(Error::Said { program, what: "its server", said: String::new() })
     }
 
-    /// The holder of kube-controller-manager's Lease, as this control plane's API server reports it.
+    /// The holder of kube-controller-manager's Lease, as the API server of the control plane `node` reports it.
     pub(crate) async fn holder(&self, node: &str) -> Result<String, Error> {
         // The administrator's kubeconfig leads through the load balancer, to any API server.
         let own = "/etc/kubernetes/controller-manager.conf";
@@ -301,7 +302,7 @@ impl Containers {
         Ok(())
     }
 
-    /// Resumes a paused node, for code that cannot await; see [`Self::unpause`].
+    /// Resumes a paused node, for code that cannot await.
     pub(crate) fn unpause_now(&self, node: &str) -> Result<(), Failed> {
         let tool = self.engine();
         let step = Step::new("let a node go on", format!("docker unpause {node}"), &tool, ["unpause", node]);
@@ -330,7 +331,7 @@ impl Containers {
         Ok(self.engine().with(words))
     }
 
-    /// Loads the images of an archive into every node. The archive is one that `docker save` writes.
+    /// Loads the images of an archive into every node. The archive has the format of `docker save`.
     pub async fn load(&self, archive: &Path) -> Result<(), Error> {
         let (tool, archive) = (self.kind(), text(archive));
         let words = ["load", "image-archive", &archive, "--name", &self.name];
@@ -364,8 +365,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Deletes the cluster. A missing cluster counts as deleted. `kubeconfig` is the file with which the cluster was
-    /// made.
+    /// Deletes the cluster. A cluster that does not exist counts as deleted. `kubeconfig` is the file with which the
+    /// cluster was made.
     pub async fn delete(&self, kubeconfig: Option<&Path>) -> Result<(), Error> {
         // Some versions of kind report an error if it was deleted already.
         if !self.exists().await? {
@@ -379,14 +380,14 @@ impl Containers {
         Ok(())
     }
 
-    /// Deletes the cluster, for code that cannot await; see [`Self::delete`].
+    /// Deletes the cluster, for code that cannot await.
     pub(crate) fn delete_now(&self) -> Result<(), Error> {
         let containers = self.clone();
         step::now(async move { containers.delete(None).await })
     }
 
     /// Whether the node image's containerd manages cgroups itself and not through systemd. If so, the kubelet must also
-    /// manage them itself.
+    /// manage cgroups itself.
     async fn cgroups_by_hand(&self, config: &Config) -> bool {
         let Some(image) = config.image() else { return false };
         let tool = self.engine();
@@ -432,7 +433,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The path of a program on the PATH.
+/// The path of the program `name` on the PATH, if it is there.
 pub(crate) fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| {

@@ -1,14 +1,14 @@
 //! The download of a control plane's official programs: kube-apiserver, kubectl and etcd.
 //!
-//! Owns the downloads, the check of their digests, and their folder, which can be used as `KUBEBUILDER_ASSETS` of
-//! envtest. An interrupted download starts again from the beginning. A file gets its final name only after its digest
-//! was right.
+//! Owns the downloads, the check of their digests, and the folder of the programs, which envtest can use as
+//! `KUBEBUILDER_ASSETS`. An interrupted download starts again from the beginning. A downloaded file gets its final name
+//! only after its digest was found right.
 //!
 //! By default two servers are contacted: `dl.k8s.io`, which redirects to `cdn.dl.k8s.io`, and `github.com`, which
-//! redirects to `release-assets.githubusercontent.com`. [`Fetch::sources`] names other servers. Connections use HTTPS
-//! and trust the platform's authorities; plain HTTP is only for servers on this machine. The digests come from the same
-//! servers as the programs, so they protect only against broken and mixed-up files. HTTPS protects against false
-//! servers.
+//! redirects to `release-assets.githubusercontent.com`. [`Fetch::sources`] can name other servers for the downloads.
+//! Connections use HTTPS and trust the platform's authorities; plain HTTP is only for servers on this machine. The
+//! digests come from the same servers as the programs, so they protect only against broken and mixed-up files. HTTPS
+//! protects against false servers.
 
 mod archive;
 mod client;
@@ -35,9 +35,9 @@ pub const ETCD_SOURCE: &str = "https://github.com/etcd-io/etcd/releases/download
 /// The version of etcd. Kubernetes has used this minor version of etcd since 1.22; older Kubernetes versions work with
 /// it too.
 pub const ETCD_VERSION: &str = "3.5.21";
-/// Largest accepted program in bytes: kube-apiserver has about 100 MiB, and twice that with debug symbols.
+/// Largest accepted program in bytes: kube-apiserver has about 100 MiB, or 200 MiB with debug symbols.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;
-/// Largest accepted digest file in bytes: one digest, or a list of a few dozen.
+/// Largest accepted digest file in bytes; digest files have one digest or a few dozen.
 const DIGEST_BYTES_MAX: u64 = 64 << 10;
 
 /// The programs to fetch, their servers and their folder.
@@ -49,7 +49,8 @@ pub struct Fetch {
     /// The folder for the programs, which is made if it does not exist.
     pub destination: PathBuf,
     pub sources: Sources,
-    /// Certificates as PEM that are trusted instead of the platform's, for a mirror with its own authority.
+    /// PEM certificates of authorities that are trusted instead of the platform's, for a mirror server with its own
+    /// authority.
     pub ca_pem: Option<String>,
 }
 
@@ -62,7 +63,7 @@ pub struct Sources {
     pub etcd: String,
 }
 
-/// The result of a fetch.
+/// The programs that a fetch wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The folder of the programs, for `KUBEBUILDER_ASSETS`.
@@ -87,7 +88,7 @@ impl Default for Sources {
 }
 
 impl Fetch {
-    /// The official programs of a Kubernetes version, with a fitting etcd.
+    /// The settings to fetch the official programs of a Kubernetes version and a compatible etcd into `destination`.
     pub fn new(version: &str, destination: impl Into<PathBuf>) -> Self {
         Self {
             version: version.to_owned(),
@@ -99,8 +100,8 @@ impl Fetch {
     }
 }
 
-/// Fetches kube-apiserver, kubectl and etcd for this machine. Each program replaces an older file of its name
-/// atomically.
+/// Fetches kube-apiserver, kubectl and etcd for this machine. Each fetched program atomically replaces an older file
+/// with the same name.
 pub async fn fetch(fetch: &Fetch) -> Result<Fetched, Error> {
     let kubernetes = version(&fetch.version)?;
     let etcd = version(&fetch.etcd_version)?;
@@ -194,7 +195,7 @@ impl Drop for Partial {
     }
 }
 
-/// The Kubernetes version without `v`. The text is checked, because it becomes part of URLs and paths.
+/// The Kubernetes version without `v`. The version text is checked, because it becomes part of URLs and paths.
 fn version(text: &str) -> Result<&str, Error> {
     let version = text.strip_prefix('v').unwrap_or(text);
     let number = |part: &str| !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -215,7 +216,7 @@ fn platform(os: &'static str, arch: &'static str) -> Result<&'static str, Error>
     }
 }
 
-/// The digest of a file, in the output of sha256sum(1).
+/// The digest of `file`, read from `text`, which has the format of sha256sum(1).
 fn digest_of(text: &str, file: &str) -> Option<String> {
     let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
     // A star before the name means that it was read as binary.

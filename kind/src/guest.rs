@@ -1,8 +1,10 @@
-//! A run in a foreign cluster: a kind cluster, which may be made for the run, or a cluster that a kubeconfig names.
+//! A run in a foreign cluster, which is a kind cluster (possibly made for the run) or a cluster that a kubeconfig
+//! names.
 //!
 //! Owns the objects of the run and their removal: a namespace, accounts with tokens, and a label on every object. All
-//! objects are deleted by that label. The kubeconfig is only read; its current context is neither used nor switched.
-//! Until the first token exists, all requests use kubectl, so that the user's login (certificates, plugins) works.
+//! objects of the run are deleted by a label on them. The kubeconfig is only read; its current context is neither used
+//! nor switched. Until the first token exists, all requests use kubectl, so that the user's login (certificates,
+//! plugins) works.
 
 mod context;
 mod others;
@@ -30,12 +32,12 @@ const OWNER: &str = "longhaul.dev/owner";
 const MASTERS: &str = "system:masters";
 /// The prefix of a service account's user name in the API server (Kubernetes documentation, "Service account tokens").
 const ACCOUNT: &str = "system:serviceaccount:";
-/// The requested validity of tokens, longer than the longest run. If a server grants less, the token states its end,
-/// and the run ends then.
+/// The requested validity of tokens, longer than the longest run. If a server grants a token for a shorter time, the
+/// run ends when the token expires.
 const TOKEN_VALID: &str = "240h";
 /// The deadline of a request to an API server.
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The kubelet's port. No packet is sent to the port.
+/// The kubelet's port, to which [`seen_from`] connects a socket without sending a packet.
 const KUBELET: u16 = 10250;
 
 /// The foreign cluster, and the users of the run.
@@ -53,11 +55,11 @@ pub struct Config {
 /// The foreign cluster in which a run makes objects.
 #[derive(Debug, Clone)]
 pub enum Cluster {
-    /// A kind cluster with this name. If no name is given or no such cluster exists, the run makes a cluster and
-    /// deletes it afterwards.
+    /// A kind cluster with this name. If the name is `None` or no cluster has it, the run makes a kind cluster and
+    /// deletes it at its end.
     Containers(Option<String>, containers::Config),
-    /// The cluster or context with this name in a kubeconfig. Without a path, the kubeconfig is that of `KUBECONFIG`,
-    /// or `~/.kube/config`.
+    /// The cluster or context with this name in a kubeconfig. If the path is `None`, the kubeconfig is the file in
+    /// `KUBECONFIG`, or `~/.kube/config`.
     Kubeconfig(Option<PathBuf>, String),
 }
 
@@ -74,7 +76,7 @@ pub struct Guest {
     directory: PathBuf,
 }
 
-/// The objects that a run made in a foreign cluster, and their removal.
+/// The objects that a run made in a foreign cluster; this type also removes them.
 #[derive(Debug)]
 struct Stay {
     tool: Tool,
@@ -94,7 +96,7 @@ pub enum Error {
     Containers(#[from] containers::Error),
     #[error(transparent)]
     Step(#[from] Failed),
-    /// A step that all control planes share failed, such as registering in the state directory.
+    /// An operation that all kinds of control planes share failed, such as registering in the state directory.
     #[error(transparent)]
     Programs(#[from] programs::Error),
     /// kubectl is not on the PATH.
@@ -120,7 +122,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. If so, nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::NoKubectl => true,
@@ -132,7 +134,7 @@ impl Error {
 }
 
 impl Guest {
-    /// Reports which programs are missing, and starts nothing.
+    /// Reports which programs for this cluster are missing on the machine, and starts nothing.
     pub async fn check(cluster: &Cluster) -> Result<(), Error> {
         match cluster {
             Cluster::Containers(name, config) => {
@@ -146,8 +148,8 @@ impl Guest {
         Ok(())
     }
 
-    /// Examines the cluster, removes what dead runs left, and makes the objects of this run. A missing kind cluster is
-    /// made.
+    /// Examines the cluster, removes the objects that dead runs left, and makes the objects of this run. If the kind
+    /// cluster does not exist, it is made.
     pub async fn start(config: Config) -> Result<Self, Error> {
         match config.cluster.clone() {
             Cluster::Containers(name, wanted) => {
@@ -236,7 +238,8 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Gives a token to a user of the configuration, or to a Pod's service account. A missing service account is made.
+    /// Gives a token to a user of the configuration, or to a Pod's service account. If the service account does not
+    /// exist, it is made.
     pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
         if self.tokens.contains_key(user) {
             return Ok(());
@@ -315,7 +318,7 @@ impl Guest {
         self.stay.containers.clone().map(Leaders::of)
     }
 
-    /// Finds the processes of the cluster's Pods, if their nodes are on this machine.
+    /// A search for the processes of the cluster's Pods, if their nodes are on this machine.
     pub fn pods(&self) -> Pods {
         Pods::anywhere()
     }
@@ -335,8 +338,8 @@ impl Guest {
         Ok(loaded?)
     }
 
-    /// Writes the logs of nodes and Pods into a folder. Of a cluster from a kubeconfig, only those of this run's Pods
-    /// are written.
+    /// Writes the logs of nodes and Pods into a folder. In a cluster from a kubeconfig, only the logs of this run's
+    /// Pods are written.
     pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         match &self.stay.containers {
             Some(containers) => {
@@ -402,7 +405,7 @@ impl Stay {
         Ok(())
     }
 
-    /// Makes the run's namespace, and a service account with all rights for every user.
+    /// Makes the run's namespace, and in it a service account with all rights for each user of the run.
     async fn make_home(&self, users: &[User]) -> Result<(), Error> {
         let home = self.home();
         let owner = Identity::of_self().map_err(programs::Error::from)?;
@@ -444,8 +447,8 @@ impl Stay {
         self.create("make an account", &json!({"apiVersion": "v1", "kind": "List", "items": items})).await
     }
 
-    /// Taints the nodes so that Pods of the load are stored and reviewed but do not run. Only the subject's own Pods
-    /// run.
+    /// Taints the nodes so that Pods of the load are stored and reviewed but do not run. On tainted nodes only the
+    /// subject's own Pods run.
     async fn taint(&self) -> Result<(), Error> {
         let taint = format!("{TAINT}=:NoSchedule");
         let words = ["taint", "nodes", "--all", &taint, "--overwrite"];
@@ -507,8 +510,8 @@ fn node(object: &Value) -> Option<(String, IpAddr)> {
     Some((object["metadata"]["name"].as_str()?.to_owned(), address))
 }
 
-/// The address of this machine that a node sees. No packet is sent, because a connected datagram socket knows its local
-/// address.
+/// The address of this machine from which a node receives its packets. Finding the address sends no packet, because a
+/// connected datagram socket knows its local address.
 fn seen_from(nodes: &[(String, IpAddr)], api: SocketAddr) -> Result<Ipv4Addr, Error> {
     let targets = nodes.iter().map(|(_, address)| SocketAddr::from((*address, KUBELET))).chain([api]);
     let mut tried = Vec::new();

@@ -11,10 +11,12 @@ use serde_json::Value;
 
 use crate::step::{self, Failed, Step, Tool};
 
-/// The key of the label of every object that a run makes in a foreign cluster. The value is different for each run.
+/// The key of the label of every object that a run makes in a foreign cluster. Each run has its own value of this
+/// label.
 pub(crate) const LABEL: &str = "longhaul.dev/run";
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The time that a namespace has to disappear. A namespace with hundreds of objects takes half a minute.
+/// The time limit until a deleted namespace has disappeared. A namespace with hundreds of objects takes half a minute
+/// to disappear.
 const GONE_LIMIT: Duration = Duration::from_mins(3);
 /// The argument of `kubectl logs` that limits the kept lines of a container.
 const TAIL: &str = "--tail=2000";
@@ -48,7 +50,7 @@ impl Labelled {
         Self { kubectl: tool.program.clone(), words, mark: mark.to_owned(), taint: taint.map(str::to_owned) }
     }
 
-    /// The data for another run in the same cluster, whose objects have the label value `mark`.
+    /// The same data for another run in the same cluster, whose objects have the label value `mark`.
     pub(crate) fn with_mark(&self, mark: &str) -> Self {
         Self { mark: mark.to_owned(), ..self.clone() }
     }
@@ -109,7 +111,7 @@ impl Labelled {
         Failed { step: "take away namespaces", command, reason, mend: self.mend() }
     }
 
-    /// Removes all objects of the run, for code that cannot await; see [`Self::take_away`].
+    /// Removes all objects of the run, for code that cannot await.
     pub(crate) fn take_away_now(&self) -> Result<(), Failed> {
         let labelled = self.clone();
         step::now(async move { labelled.take_away().await })
@@ -145,7 +147,7 @@ impl Labelled {
         Step::new("look at what was made", self.mend(), &tool, words.iter().copied()).within(ASK_LIMIT).call().await
     }
 
-    /// The output of the Pods in the run's namespaces, and the events in the namespaces, as file names and texts.
+    /// The output of the Pods in the run's namespaces, and the Kubernetes events there, as pairs of file name and text.
     pub(crate) async fn logs(&self) -> Result<Vec<(String, String)>, Failed> {
         let ask = async |words: &[&str]| self.ask(words).await;
         let selector = self.selector();
@@ -173,7 +175,7 @@ impl Labelled {
     }
 }
 
-/// The objects that remain in a namespace which is being deleted, in the words of its controller:
+/// The objects that remain in a namespace which is being deleted, as the namespace's condition states:
 /// `packages.longhaul.dev has 3 resource instances`.
 fn remaining(namespace: &Value) -> Vec<String> {
     let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();

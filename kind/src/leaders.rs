@@ -1,6 +1,6 @@
-//! Several control planes of one cluster: finds the leader, and pauses a control plane.
+//! Finds the leader among several control planes of one cluster, and pauses a control plane.
 //!
-//! Owns the paused node, and resumes it. [`crate::containers`] owns the cluster.
+//! [`crate::containers`] owns the cluster.
 
 use crate::containers::{Containers, Error};
 
@@ -8,7 +8,7 @@ use crate::containers::{Containers, Error};
 #[derive(Debug, Clone)]
 pub struct Leaders(Containers);
 
-/// A control plane whose programs are all paused. Dropping the value resumes them.
+/// A control plane whose programs are all paused. Dropping the value resumes the programs.
 #[derive(Debug)]
 pub struct Still {
     containers: Containers,
@@ -27,8 +27,8 @@ impl Leaders {
         Ok(nodes)
     }
 
-    /// The node whose kube-controller-manager is the leader, as one control plane reports it; `None` while no node
-    /// holds the Lease.
+    /// The node whose kube-controller-manager is the leader, as the control plane `seen_from` reports; `None` while no
+    /// node holds the Lease.
     pub async fn leader(&self, seen_from: &str) -> Result<Option<String>, Error> {
         let holder = self.0.holder(seen_from).await?;
         Ok(node_of(&holder).map(str::to_owned))
@@ -63,7 +63,7 @@ impl Drop for Still {
     }
 }
 
-/// The node's name in a Lease's holder, which is the name of a machine with a suffix for each process (client-go,
+/// The node's name in a Lease's holder, which is the name of a machine and a suffix of the process (client-go,
 /// `leaderelection`).
 fn node_of(holder: &str) -> Option<&str> {
     let (node, _) = holder.trim().rsplit_once('_')?;

@@ -1,7 +1,8 @@
-//! Real clusters: the manifests that are applied to clusters, and control planes made of real programs.
+//! Real clusters: the manifests that Longhaul applies to clusters, and control planes made of real Kubernetes programs.
 //!
-//! Owns the manifests, and starts and stops real control planes. This crate knows neither mocks nor load nor reports.
-//! The runner of a scenario chooses between this crate and the mocks.
+//! This crate owns the manifests, and starts and stops real control planes. This crate does not use the crates of the
+//! mocks, the load generator and the reports. The program that runs a scenario chooses between this crate and the
+//! mocks.
 
 pub mod access;
 pub mod cluster;

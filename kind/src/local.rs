@@ -1,9 +1,8 @@
 //! A real control plane without nodes: etcd and kube-apiserver as child processes on loopback ports.
 //!
-//! Owns both processes from start to end, their folder, and their users. The programs come from a folder as in envtest
-//! (`KUBEBUILDER_ASSETS`); this module downloads nothing. Without a controller manager, nothing is garbage collected,
-//! no namespace becomes empty, and Pods stay pending. Watches and webhooks are real; only controllers and nodes are
-//! missing.
+//! The programs come from a folder as in envtest (`KUBEBUILDER_ASSETS`); this module downloads nothing. Because no
+//! controller manager runs, nothing is garbage collected, deleted namespaces stay, and Pods stay pending. Watches and
+//! webhooks are real; only controllers and nodes are missing.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,13 +18,14 @@ use crate::state::{Ready, Registration};
 
 pub use crate::programs::{Error, Unready, User};
 
-/// The default time until etcd and kube-apiserver must be ready. On two busy cores etcd needs about a second, and
-/// kube-apiserver about eight.
+/// The default time until etcd and kube-apiserver must be ready. On two busy cores etcd starts in about a second, and
+/// kube-apiserver in about eight.
 const START_DEADLINE: Duration = Duration::from_mins(1);
-/// The time that a program has to end before it is killed. kube-apiserver waits for open watches, and a longer wait
-/// does not help.
+/// The time that a program has to end before it is killed. kube-apiserver waits until its clients close their watches,
+/// so a longer wait does not help.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// How often a start is tried. In rare cases another program takes a free port before etcd or kube-apiserver binds it.
+/// Maximum number of attempts to start a control plane. In rare cases another program takes a free port before etcd or
+/// kube-apiserver binds it.
 const ATTEMPTS: u32 = 3;
 
 /// The settings of a control plane without nodes.
@@ -36,7 +36,7 @@ pub struct Config {
     /// A folder for keys, data and logs, which is made if it does not exist. Keys and data are removed when the control
     /// plane stops; `logs/` stays.
     pub directory: PathBuf,
-    /// The users that may log in; each gets a token at the start. Without an entry no user can log in.
+    /// The users that may log in; each gets a token at the start. If this list is empty, no user can log in.
     pub users: Vec<User>,
     /// Additional arguments for kube-apiserver, for example `--goaway-chance=0.02`. The additional arguments come last
     /// on the command line, so they override earlier arguments.
@@ -85,8 +85,8 @@ impl Local {
         Self::start_with(config, registration, Lifetime::Owned).await
     }
 
-    /// Starts a control plane that can [`stay`](Self::stay) when this process ends; see [`start`](Self::start). Until
-    /// it may stay, it ends with this process, unless this process is killed.
+    /// Starts a control plane, as [`start`](Self::start) does, that can [`stay`](Self::stay) when this process ends.
+    /// Until `stay` is called, the control plane ends with this process, unless this process is killed.
     pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
         Self::start_with(config, Some(registration), Lifetime::Releasable).await
     }
@@ -170,12 +170,13 @@ impl Local {
         [(self.apiserver.program(), self.apiserver.pid()), (self.etcd.program(), self.etcd.pid())]
     }
 
-    /// Finds etcd and kube-apiserver, so that the caller can pause one. Programs that ended are not started again.
+    /// A search for the processes of etcd and kube-apiserver, so that the caller can pause one. etcd and kube-apiserver
+    /// are not started again after they end.
     pub fn machinery(&self) -> Machinery {
         Machinery::known(self.processes())
     }
 
-    /// The program that ended although nothing stopped it, and how it ended.
+    /// The program (etcd or kube-apiserver) that ended unexpectedly, and how it ended.
     pub fn ended(&self) -> Option<(&'static str, String)> {
         [&self.apiserver, &self.etcd].into_iter().find_map(|process| Some((process.program(), process.ended()?)))
     }
@@ -255,7 +256,7 @@ fn apiserver_arguments(files: &Files, etcd_url: &str, port: u16) -> Vec<OsString
     arguments
 }
 
-/// Two free ports. Both ports are bound at the same time, so they differ.
+/// Two free TCP ports. Both ports are bound at the same time, so they differ.
 fn free_ports() -> Result<[u16; 2], Error> {
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port);
     let (one, two) = (bind()?, bind()?);

@@ -1,16 +1,16 @@
 //! Finds the processes of a control plane's programs on this machine, so that a caller can end or pause them.
 //!
-//! Owns only the search. The caller sends the signals, and the node's first process starts ended programs again.
+//! The caller sends signals to the processes, and the node's first process starts ended programs again.
 
 use std::fs;
 
-/// The part of a cgroup's path below which the processes of Pods are. A process there may have the name of a control
-/// plane's program, but belongs to a Pod.
+/// The part of a cgroup's path below which the processes of Pods are. A process below this path belongs to a Pod, even
+/// if it has the name of a control plane's program.
 const KUBEPODS: &str = "/kubepods/";
 /// The length to which the kernel cuts a process's name in `comm` (proc(5)).
 const COMM_MAX: usize = 15;
 
-/// Where the programs of a control plane are searched.
+/// The processes among which the programs of a control plane are searched.
 #[derive(Debug, Clone)]
 pub struct Machinery(Place);
 
@@ -23,12 +23,12 @@ enum Place {
 }
 
 impl Machinery {
-    /// The programs of a node, by the name of the node's cgroup.
+    /// Searches the programs of a node by the name of the node's cgroup.
     pub fn in_group(group: &str) -> Self {
         Self(Place::Group(group.to_owned()))
     }
 
-    /// Programs with known process ids.
+    /// Uses programs whose process ids are known.
     pub fn known(processes: impl IntoIterator<Item = (&'static str, u32)>) -> Self {
         Self(Place::Known(processes.into_iter().collect()))
     }
@@ -57,7 +57,7 @@ fn is_of(pid: u32, program: &str, group: &str) -> bool {
     groups.split('\n').any(|line| has(line, group)) && !groups.contains(KUBEPODS)
 }
 
-/// Whether a line of `/proc/pid/cgroup` (cgroups(7)) names the group: the path comes after the second colon.
+/// Whether a line of `/proc/pid/cgroup` (cgroups(7)) names the cgroup `group`: the path comes after the second colon.
 fn has(line: &str, group: &str) -> bool {
     line.splitn(3, ':').nth(2).is_some_and(|path| path.split('/').any(|part| part == group))
 }

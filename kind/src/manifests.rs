@@ -1,7 +1,7 @@
 //! The manifests that are applied to a cluster: the Package resource, and the service with its roles.
 //!
-//! Owns the files below `kind/manifests/`, which are built into the binary. Fills in the values that only a run knows:
-//! the address of the webhook and its certificate authority.
+//! This module owns the files below `kind/manifests/`, which are built into the program. This module also fills in the
+//! values that only a run knows: the webhook's address and certificate authority.
 
 use serde_json::Value;
 
@@ -52,8 +52,9 @@ pub struct Error {
     pub source: Box<serde_saphyr::Error>,
 }
 
-/// The name and text of every manifest, in the order in which they are applied. Files that other files need come first.
-/// The webhook comes last, because the API server then begins to send reviews. Deletion uses the reverse order.
+/// The name and text of every manifest, in the order in which they are applied. Manifests that other manifests need
+/// come first. The webhook comes last, because the API server then begins to send reviews. The manifests are deleted in
+/// the reverse order.
 pub const fn all() -> [(&'static str, &'static str); 8] {
     [
         ("package-crd.yaml", PACKAGE_CRD),

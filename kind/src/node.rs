@@ -1,13 +1,12 @@
 //! One complete real node on this machine, in its own namespaces: etcd, kube-apiserver, kube-controller-manager,
-//! kube-scheduler, kube-proxy, kubelet and containerd.
-//! Owns the node from start to end. The node lives in its own PID, network, mount, UTS, IPC and cgroup namespaces, and
-//! in one folder. When its first process ends, the kernel ends all other processes. No mount, iptables rule or setting
-//! is ever made outside the namespaces.
+//! kube-scheduler, kube-proxy, kubelet and containerd. The node lives in its own PID, network, mount, UTS, IPC and
+//! cgroup namespaces, and in one folder. When its first process ends, the kernel ends all other processes. No mount,
+//! iptables rule or setting is ever made outside the namespaces.
 //!
-//! Outside its namespaces the node has only a group in each cgroup hierarchy, and one network link. For an unused `N`,
-//! the machine has the address `10.N.0.1`, where webhooks and registries listen, and the node has `10.N.0.2`. Services
-//! are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches all these addresses. The node has no cluster
-//! DNS. The node cannot pull images; they are [loaded](Node::load).
+//! Outside its namespaces the node has only a group in each cgroup hierarchy, and one network link. `N` is an unused
+//! number: the machine has the address `10.N.0.1`, where webhooks and registries listen, and the node has `10.N.0.2`.
+//! Services are in `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches all these addresses. The node has
+//! no cluster DNS. The node cannot pull images; [`Node::load`] loads them.
 
 mod cgroup;
 mod files;
@@ -53,7 +52,7 @@ const NAME: &str = "node";
 const PORT: u16 = 6443;
 /// The folder of the node's data, below the folder of the control plane.
 const DATA: &str = "node";
-/// The default time in which a node must be Ready. On two busy cores it takes fifteen seconds.
+/// The default time in which a node must be Ready. On two busy cores a node needs fifteen seconds.
 const START_DEADLINE: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// The time limit for loading an archive of images, enough for some hundred megabytes on a slow disk.
@@ -66,10 +65,10 @@ const LOAD_ATTEMPTS: u32 = 3;
 pub struct Config {
     /// The folder with etcd and the programs of Kubernetes.
     pub assets: PathBuf,
-    /// A folder for keys, data and logs. The folder must not be below `/var` or `/run`, which the node replaces by its
+    /// A folder for keys, data and logs. This folder must not be below `/var` or `/run`, which the node replaces by its
     /// own folders. Keys and data are removed when the node stops; `logs/` stays.
     pub directory: PathBuf,
-    /// The arguments that run [`first_process`]. The node's folder is appended.
+    /// The arguments that run [`first_process`]. The path of the node's folder is appended to these arguments.
     pub init: Vec<OsString>,
     /// The users that may log in; each gets a token at the start.
     pub users: Vec<User>,
@@ -101,10 +100,10 @@ pub struct Node {
 /// Why a node did not start, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine lacks a program or setting. Nothing was started.
+    /// The machine lacks a program or setting. Longhaul started nothing.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// A failure that every control plane can have.
+    /// A failure that every kind of control plane can have.
     #[error(transparent)]
     Programs(#[from] programs::Error),
     /// A cgroup could not be made or removed.
@@ -122,23 +121,23 @@ pub enum Error {
     /// A program of the machine failed.
     #[error(transparent)]
     Step(#[from] Failed),
-    /// A step took too long, or the node ended during the step.
+    /// A condition did not become true in time, or the node ended while longhaul waited.
     #[error("{step}: {reason} after {waited_s} s; the end of {}:\n{tail}", log.display())]
     Late {
         /// The condition that should have become true in time.
         step: &'static str,
         /// The last observed state of the condition.
         reason: String,
-        /// The time waited, in seconds.
+        /// Seconds that longhaul waited for the condition.
         waited_s: u64,
-        /// The log file with more details.
+        /// The log file with details of the failure.
         log: PathBuf,
         tail: String,
     },
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. If so, nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
     pub fn misses_program(&self) -> bool {
         match self {
             Self::Missing(_) => true,
@@ -173,8 +172,8 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Polls until an answer comes, the node ends, or the time limit is reached. `log` is the file with details of a
-    /// failure.
+    /// Polls until `look` returns a value, the node ends, or the time limit is reached. `log` is a file that an error
+    /// names for details.
     async fn until<T>(
         &self,
         step: &'static str,
@@ -202,7 +201,7 @@ impl Waiting<'_> {
 }
 
 impl Node {
-    /// Reports what the machine lacks for a node.
+    /// Reports the requirements of a node that this machine does not meet.
     pub fn check(assets: &Path, directory: &Path) -> Result<(), Missing> {
         needs::look(assets, directory).map(drop)
     }
@@ -215,7 +214,7 @@ impl Node {
         Self::start_with(config, found, registration, Lifetime::Owned).await
     }
 
-    /// Starts a node that can [`stay`](Self::stay) when this process ends; see [`start`](Self::start).
+    /// Starts a node, as [`start`](Self::start) does, that can [`stay`](Self::stay) when this process ends.
     pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
         let found = needs::look(&config.assets, &config.directory)?;
         Self::start_with(config, found, Some(registration), Lifetime::Releasable).await
@@ -302,17 +301,17 @@ impl Node {
         self.link.machine()
     }
 
-    /// The process id of the node's first process on this machine, from which other processes are found.
+    /// The process id, on this machine, of the node's first process.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Finds the processes of the node's Pods.
+    /// A search for the processes of the node's Pods.
     pub fn pods(&self) -> Pods {
         Pods::of(&self.found.hierarchies, self.groups.name())
     }
 
-    /// Finds the programs of the node, so that a caller can end one.
+    /// A search for the processes of the node's programs, so that a caller can end one.
     pub fn machinery(&self) -> Machinery {
         Machinery::in_group(self.groups.name())
     }
@@ -328,8 +327,8 @@ impl Node {
         self.process.ended()
     }
 
-    /// Loads the images of an archive, which `docker save` wrote or which is a tar of an OCI layout. Pods use the names
-    /// in the archive, with `imagePullPolicy: Never` or `IfNotPresent`.
+    /// Loads the images of an archive, which `docker save` wrote or which is a tar of an OCI layout. Pods name an image
+    /// as the archive does, with `imagePullPolicy: Never` or `IfNotPresent`.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         import(&self.found.tools, self.pid, archive).await
     }
@@ -379,7 +378,7 @@ async fn bring_up(waiting: &Waiting<'_>, found: &Found, link: Link, pid: u32, ow
     Ok(version)
 }
 
-/// Loads the images of an archive into the node of this folder; see [`Node::load`].
+/// Loads the images of an archive into the node whose folder is `directory`.
 pub(crate) async fn load(directory: &Path, archive: Vec<u8>) -> Result<(), Error> {
     let own = directory.join(DATA);
     let failed = |why: String| Error::File { path: own.join(init::PID), source: std::io::Error::other(why) };
@@ -396,7 +395,8 @@ async fn import(found: &Tools, pid: u32, archive: Vec<u8>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Removes what an ended node left on the machine, except its folder. Fails while a process of the node runs.
+/// Removes all remains of an ended node from the machine, except the node's folder. The removal fails while a process
+/// of the node runs.
 pub fn remove_traces(traces: &Traces) -> std::io::Result<()> {
     cgroup::remove(&traces.group)
 }
@@ -406,7 +406,7 @@ fn first_pid(own: &Path) -> Result<u32, String> {
     text.trim().parse().map_err(|_| "it is no number".to_owned())
 }
 
-/// JSON of a struct that has only string keys, so conversion cannot fail.
+/// The JSON of a struct that has only string keys, so the conversion cannot fail.
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec_pretty(value).unwrap_or_default()
 }

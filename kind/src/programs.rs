@@ -1,6 +1,6 @@
 //! Code that all control planes of real programs share: the folder with keys, child processes, and waiting for answers.
 //!
-//! Owns this code and its errors. [`crate::local`] and [`crate::node`] choose the programs and their arguments.
+//! [`crate::local`] and [`crate::node`] choose the programs and their arguments.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ const LOG_LINES: usize = 12;
 /// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program is missing in the folder.
+    /// A program is missing in the folder `assets`.
     #[error("failed to find `{program}` in {}: point KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver", assets.display())]
     NoProgram {
         program: &'static str,
@@ -62,9 +62,9 @@ pub enum Error {
     #[error("{program} was not ready after {waited_s} s ({reason}); the end of {}:\n{tail}", log.display())]
     NotReady {
         program: &'static str,
-        /// The time waited, in seconds.
+        /// Seconds that longhaul waited for the program.
         waited_s: u64,
-        /// The result of the last request.
+        /// The result of the last readiness request.
         reason: Unready,
         log: PathBuf,
         tail: String,
@@ -72,7 +72,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine lacks a program or a setting. If so, nothing was started.
+    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::NoProgram { .. })
     }

@@ -1,6 +1,6 @@
 //! The control planes of real programs that a run can use, and their capabilities.
 //!
-//! The interface for the runner of a scenario: a [`Provider`] and, if Pods run, its [`Nodes`]. A new kind of control
+//! The program that runs a scenario uses a [`Provider`] and, if Pods can run, its [`Nodes`]. A new kind of control
 //! plane is a new variant of [`Provider`].
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -36,19 +36,19 @@ enum Which<'a> {
 /// How this machine reaches a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// At the Service's own address.
+    /// This machine connects to the Service's own address.
     Service,
-    /// At a port that every node opens for the Service; the value is the address of a node.
+    /// This machine connects to a port that every node opens for the Service; the value is the address of a node.
     NodePort(IpAddr),
 }
 
 /// An operation on the nodes failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The node of this machine.
+    /// The operation failed on the node that runs on this machine.
     #[error(transparent)]
     Node(#[from] node::Error),
-    /// A kind cluster, or the user's own cluster.
+    /// The operation failed in a kind cluster or in the user's own cluster.
     #[error(transparent)]
     Guest(#[from] guest::Error),
 }
@@ -134,7 +134,7 @@ impl Provider {
         }
     }
 
-    /// The folder in which the control plane's programs write their logs, if that is on this machine.
+    /// The folder in which the control plane's programs write their logs, if the folder is on this machine.
     pub fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Local(local) => Some(local.access().logs()),
@@ -177,7 +177,8 @@ impl Provider {
         }
     }
 
-    /// Finds the control plane's programs, so that a caller can end one; `None` in a foreign cluster.
+    /// A search for the processes of the control plane's programs, so that a caller can end one; `None` in a foreign
+    /// cluster.
     pub fn machinery(&self) -> Option<Machinery> {
         match self {
             Self::Local(local) => Some(local.machinery()),
@@ -195,7 +196,7 @@ impl Provider {
         }
     }
 
-    /// The program that ended although nothing stopped it, and how it ended.
+    /// The program of the control plane that ended unexpectedly, and how it ended.
     pub fn ended(&self) -> Option<String> {
         match self {
             Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
@@ -216,7 +217,7 @@ impl Provider {
 }
 
 impl Nodes<'_> {
-    /// Finds the processes of the Pods on these nodes.
+    /// A search for the processes of the Pods on these nodes.
     pub fn pods(&self) -> Pods {
         match self.0 {
             Which::Node(node) => node.pods(),
@@ -224,8 +225,8 @@ impl Nodes<'_> {
         }
     }
 
-    /// Loads the images of an archive, as `docker save` writes it. A cluster from a kubeconfig must have or pull the
-    /// images itself.
+    /// Loads the images of an archive in the format of `docker save` into the nodes. A cluster from a kubeconfig loads
+    /// no archive: it must have or pull the images itself.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         match self.0 {
             Which::Node(node) => Ok(node.load(archive).await?),

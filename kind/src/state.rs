@@ -1,12 +1,13 @@
 //! Files on disk by which another process can find and end control planes.
 //!
-//! Owns the state directory: one folder for each control plane, with a file that describes it (its entry). The entry is
-//! written before anything starts and after each step, so a control plane is found even if its process is killed
-//! meanwhile. Owns the proof that longhaul made a process or folder. This module starts and ends nothing:
-//! [`crate::local`] and [`crate::cluster`] start and end processes.
+//! This module owns the state directory, which has one folder for each control plane with a file that describes the
+//! control plane (its entry). The entry is written before anything starts and after each change, so that a control
+//! plane is found even if the command that starts it is killed. This module proves that longhaul made a process or
+//! folder. This module starts and ends nothing: [`crate::local`] and [`crate::cluster`] start and end processes.
 //!
-//! A process is identified by its id, its start time and the machine's boot, so that a later process with the same id
-//! is never mistaken for it. A folder belongs to a control plane if it contains the entry's random mark.
+//! A process is identified by its id, its start time and the machine's boot id, so that a later process with the same
+//! process id is never ended by mistake. A folder belongs to a control plane if the folder contains the random mark in
+//! the control plane's entry.
 
 mod identity;
 
@@ -26,13 +27,13 @@ pub(crate) use identity::mentioning;
 
 /// The name of an entry's file.
 const ENTRY: &str = "cluster.json";
-/// The name of the file with the mark, in the folder of keys and data.
+/// The name of the file with the entry's random mark, in the folder of keys and data.
 const MARK: &str = ".longhaul-control-plane";
-/// Maximum size of an entry in bytes; an entry usually has a few hundred.
+/// Maximum size of an entry in bytes; an entry usually has a few hundred bytes.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
 /// Maximum number of files and folders in a state directory that are read.
 const ENTRIES_MAX: usize = 256;
-/// The version of an entry's format. An entry with another version is left alone.
+/// The version of an entry's format. Longhaul neither uses nor removes an entry with another format version.
 const FORMAT: u32 = 1;
 
 /// A control plane that was started on this machine.
@@ -41,7 +42,7 @@ const FORMAT: u32 = 1;
 pub struct Entry {
     /// The version of the entry's format.
     pub format: u32,
-    /// A random id, which is also in the folder's mark.
+    /// A random id, which is also in the mark file in the control plane's folder.
     pub id: String,
     pub name: String,
     /// The purpose for which the control plane was started.
@@ -72,7 +73,8 @@ pub struct Outside {
     pub containers: Option<Containers>,
     /// The objects of a run in a foreign cluster.
     pub guest: Option<Labelled>,
-    /// The kind cluster that contains the objects in `guest`. If the cluster is gone, so are the objects.
+    /// The kind cluster that contains the objects in `guest`. If this kind cluster no longer exists, its objects do not
+    /// exist either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Containers>,
 }
@@ -89,10 +91,10 @@ pub struct Traces {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
-    /// A user's command: the control plane stays until the user takes it down.
+    /// `cluster up` started the control plane, which stays until the user takes it down.
     #[serde(rename = "standing")]
     Lasting,
-    /// A run: the control plane ends with the process that started it.
+    /// A run started the control plane, which ends with the process of the run.
     Run,
 }
 
@@ -154,7 +156,7 @@ pub enum Error {
     /// The name cannot be the name of a folder.
     #[error("failed to use `{name}` as a name: write 1 to 40 of a-z, 0-9 and `-`, beginning with a letter")]
     Name { name: String },
-    /// A process could not be examined. Only Linux's `/proc` identifies processes.
+    /// A process could not be examined. Processes can be identified only by Linux's `/proc`.
     #[error("failed to look at process {pid} in /proc")]
     Process {
         pid: u32,
@@ -170,7 +172,7 @@ pub enum Error {
     },
 }
 
-/// An entry that is being written. Dropping the value removes the entry, unless it is kept.
+/// An entry that is being written. Dropping the value removes the entry from disk, unless `keep` was called.
 #[derive(Debug)]
 pub struct Registration {
     folder: PathBuf,
@@ -204,7 +206,7 @@ pub fn entries(root: &Path) -> Result<Vec<Found>, Error> {
     Ok(folders.into_iter().map(|folder| Found { entry: read(&folder).map_err(Arc::new), folder }).collect())
 }
 
-/// The entry in a folder, or why it cannot be used.
+/// The control plane's entry in a folder, or the reason why the entry cannot be used.
 pub(crate) fn read(folder: &Path) -> Result<Entry, Unreadable> {
     let path = folder.join(ENTRY);
     let bytes = fs::metadata(&path)?.len();
@@ -232,8 +234,8 @@ pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files and folders that a control plane makes in the entry's directory, the mark last. The logs of a run are not
-/// in the list, so they stay.
+/// The files and folders that a control plane makes in its directory; the mark file is the last. The logs of a run are
+/// not in this list, so that the logs stay.
 pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
         Purpose::Lasting => {
@@ -244,8 +246,8 @@ pub(crate) const fn contents(purpose: Purpose) -> &'static [&'static str] {
 }
 
 impl Registration {
-    /// Writes the entry of a control plane that this process will start. `directory` is the folder of keys and data;
-    /// without it, the entry's own folder is used.
+    /// Writes the entry of a control plane that this process will start. `directory` is the folder of keys and data; if
+    /// it is `None`, the entry's own folder is used.
     pub fn begin(root: &Path, name: &str, purpose: Purpose, directory: Option<&Path>) -> Result<Self, Error> {
         check_name(name)?;
         let root = std::path::absolute(root).map_err(failed(root))?;
@@ -313,7 +315,7 @@ impl Registration {
         self.write()
     }
 
-    /// Adds to the entry that the control plane is ready.
+    /// Adds version, URL and kubeconfig to the entry when the control plane has become ready.
     pub(crate) fn ready(&mut self, ready: Ready) -> Result<(), Error> {
         self.entry.ready = Some(ready);
         self.write()
@@ -346,7 +348,7 @@ impl Drop for Registration {
     }
 }
 
-/// The entry as JSON. The struct has only string keys, so conversion cannot fail.
+/// The entry as JSON. An entry has only string keys, so the conversion cannot fail.
 fn text(entry: &Entry) -> String {
     serde_json::to_string_pretty(entry).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! One call of another program as a named step: with a time limit, repeated if that helps, and with a command that
-//! repairs a failure.
+//! One call of another program, with a name, a time limit, repetitions if they help, and a command that repairs a
+//! failure.
 //!
-//! Owns the calls of programs for kind clusters and foreign clusters. Callers define the steps.
+//! Callers define the calls.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// The time limit of steps that wait for no condition.
+/// The time limit of a call that waits for no condition.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Maximum number of bytes of a program's output that an error shows.
 const SAID_BYTES_MAX: usize = 4 << 10;
@@ -37,14 +37,14 @@ pub(crate) struct Step<'a> {
     attempts: u32,
 }
 
-/// A step that failed.
+/// A call of a program that failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// The name of the step.
+    /// The name of the call, which follows "failed to".
     pub step: &'static str,
-    /// The command line of the step.
+    /// The command line of the call.
     pub command: String,
-    /// How the step ended: the program's status and output, or the system's error.
+    /// How the call ended: the program's status and output, or the system's error.
     pub reason: String,
     /// A command with which the user repairs the failure.
     pub mend: String,
@@ -107,12 +107,12 @@ impl<'a> Step<'a> {
         Self { limit, ..self }
     }
 
-    /// Sets the number of tries. A failed program is called again; a program that took too long is not.
+    /// Sets the maximum number of attempts. A program that failed is called again; a program that took too long is not.
     pub(crate) fn tried(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// Runs the step and returns the program's standard output. The program is killed if it takes too long, or if the
+    /// Calls the program and returns its standard output. The called program is killed if it takes too long, or if the
     /// future is dropped.
     pub(crate) async fn call(self) -> Result<String, Failed> {
         let mut attempt = 1;
@@ -124,7 +124,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Runs the step, for code that cannot await; see [`Self::call`]. The step's input is not passed on.
+    /// Calls the program, for code that cannot await. The program gets no standard input.
     pub(crate) fn call_now(self) -> Result<String, Failed> {
         let mut command = std::process::Command::new(&self.tool.program);
         command.args(&self.tool.words).args(&self.words).envs(self.tool.environment.iter().cloned());
@@ -146,7 +146,7 @@ impl<'a> Step<'a> {
         heard(&output).map_err(|reason| self.failed(reason))
     }
 
-    /// Runs the program once. Returns its output, or the error and whether the program itself failed.
+    /// Calls the program once. Returns the program's output, or the error and whether the program itself failed.
     async fn once(&self) -> Result<String, (String, bool)> {
         let mut command = Command::new(&self.tool.program);
         command.args(&self.tool.words).args(&self.words).envs(self.tool.environment.iter().cloned());

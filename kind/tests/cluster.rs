@@ -25,7 +25,7 @@ fn assets() -> Option<PathBuf> {
     assets.map(PathBuf::from)
 }
 
-/// Runs one test of this program as a separate command.
+/// Runs one test of this test program as a separate process.
 fn copy(test: &str, state: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--include-ignored", "--nocapture"])
@@ -103,7 +103,8 @@ async fn what_a_killed_start_leaves_is_found_and_taken_down() {
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0, "{down}");
 }
 
-/// After a run is killed its processes end. `cluster down` finds its keys and data by its registration.
+/// After a run is killed, the processes of its control plane end. `cluster down` finds the keys and data of a killed
+/// run by the run's entry in the state directory.
 #[tokio::test]
 #[ignore = "slow: a control plane"]
 async fn what_a_killed_run_leaves_is_found_and_taken_down() {

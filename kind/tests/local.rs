@@ -1,4 +1,5 @@
-//! Tests of a real etcd and kube-apiserver, from their start until nothing is left. Needs `KUBEBUILDER_ASSETS`.
+//! Tests of a real etcd and kube-apiserver, from their start until none of their processes and files is left. Needs
+//! `KUBEBUILDER_ASSETS`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -24,7 +25,7 @@ fn assets() -> Option<PathBuf> {
     assets.map(PathBuf::from)
 }
 
-/// Runs kubectl from the folder of programs as one user; returns standard output and error.
+/// Runs kubectl from the folder of programs as one user.
 struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
@@ -143,7 +144,7 @@ async fn use_packages(admin: &Kubectl, watcher: &Kubectl) {
     }
 }
 
-/// Asks the real RBAC authorizer which rights the account of the API that scales Deployments has and lacks.
+/// Checks with the real RBAC authorizer which rights the account of the API that scales Deployments has.
 async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     let rights = |images: bool| {
         let all = manifests::replicas_rights(images).unwrap();
@@ -185,7 +186,7 @@ async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     matrix(&[("deployments.apps", &["get", "list", "watch", "patch"]), ("deployments.apps/scale", scale)]).await;
 }
 
-/// Waits until RBAC uses a new binding, which takes a moment.
+/// Waits until the API server's RBAC uses a new binding, which takes a moment.
 async fn until_known(kubectl: &Kubectl, verb: &str, resource: &str, expected: bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -242,7 +243,7 @@ async fn nothing_survives_the_sudden_death_of_its_owner() {
     }
 }
 
-/// Holds a control plane until this copy of the test program is killed.
+/// Keeps a control plane running until this copy of the test program is killed.
 async fn hold(config: Config) {
     let local = Local::start(config).await.unwrap();
     let [(_, one), (_, two)] = local.processes();

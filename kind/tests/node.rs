@@ -1,5 +1,5 @@
-//! Tests of a complete real node, from its start until nothing is left. Needs root and the requirements of
-//! [`kind::node`]; prints which requirements are missing.
+//! Tests of a complete real node, from its start until nothing of the node is left. These tests need root and the
+//! requirements of [`kind::node`], and print the missing requirements.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
@@ -16,7 +16,7 @@ use tokio::process::Command;
 /// The environment variable that is set for the copy of this test program that is a node's first process.
 const FIRST: &str = "LONGHAUL_TEST_FIRST_PROCESS";
 
-/// Not a test: runs the first process of a node in a copy of this program.
+/// Not a test: a copy of this test program runs the first process of a node here.
 #[test]
 fn the_first_process_of_a_node_is_a_copy_of_this_program() {
     if std::env::var_os(FIRST).is_some() {

@@ -1,8 +1,8 @@
 //! Admission load: reviews, their planned times, the right answers, and the received answers.
 //!
-//! The path of a request: [`Plan::build`] makes a bounded set of `AdmissionReview`s, and an exact stream of (time,
-//! review) of any length. Generator threads send each review at its planned time, as kube-apiserver would. The threads
-//! check each answer as kube-apiserver would, compare it with the right answer, and record the result.
+//! [`Plan::build`] makes a bounded set of `AdmissionReview`s, and an exact stream of (time, review) of any length.
+//! Generator threads send each review at its planned time, as kube-apiserver would. These threads check each answer as
+//! kube-apiserver would, compare it with the right answer, and record the result.
 
 mod answer;
 mod answers;
@@ -46,7 +46,7 @@ pub use truth::Truth;
 
 pub use crate::{Arrivals, Shape};
 
-/// Why admission load cannot be planned or started. Each message names the key and says what to write instead.
+/// Why admission load cannot be planned or started. Each error message names the key and says what to write instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -55,31 +55,31 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix`.
         key: &'static str,
-        /// The error, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// The images of the load cannot be used.
     #[error("images: {problem}")]
     Images {
-        /// The error in the images, with advice for the user.
+        /// The problem with the images, and advice for the user.
         problem: String,
     },
     /// The webhook's address, name or certificates cannot be used.
     #[error("target: {problem}")]
     Target {
-        /// The error, with advice for the user.
+        /// The problem with the address, name or certificates, and advice for the user.
         problem: String,
     },
     /// The file of a replay cannot be used.
     #[error(transparent)]
     Recording(#[from] crate::RecordingError),
-    /// The stored objects of the API server could not be followed.
+    /// The harness could not follow the objects that the API server stores.
     #[error("what the API server stores: {problem}")]
     Stored {
         /// The missing objects, or the API server's message.
         problem: String,
     },
-    /// The operating system refused a thread or a runtime.
+    /// The operating system could not start a thread or a runtime.
     #[error("start the load's threads: {source}")]
     Threads {
         #[from]

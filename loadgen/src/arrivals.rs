@@ -1,9 +1,10 @@
-//! [`Arrivals`], and the planned times that it gives. Pure: a plan of 100 hours is an iterator, never a list.
+//! [`Arrivals`]: how requests are spread over time, and the planned times that follow. Pure: a plan of 100 hours is an
+//! iterator, never a list.
 //!
 //! Rate and length fix the number of arrivals, so that planned and sent requests can be compared exactly. A Poisson
 //! process with a fixed count consists of that many independent uniform times, sorted. The next of `k` remaining times
 //! in a remaining duration `r` is `r * (1 - u^(1/k))` ahead, so times can be drawn one by one. If the rate changes, the
-//! cumulative rate takes the place of time, and [`Profile`] converts its values back to times.
+//! number of expected arrivals replaces time, and [`Profile`] converts that number back to a time.
 
 mod profile;
 mod recording;
@@ -28,9 +29,9 @@ pub use shape::{Ramp, Shape, Sine, Stairs, Step};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Arrivals {
-    /// Evenly: with the same time between any two arrivals.
+    /// Requests come evenly, with the same time between any two arrivals.
     Constant,
-    /// Independent of each other, as requests of many users are, with bursts and gaps.
+    /// Requests come independently of each other, as from many users, sometimes close together and sometimes far apart.
     #[default]
     Poisson,
 }
@@ -42,21 +43,21 @@ pub(crate) struct Times {
     profile: Arc<Profile>,
     total: u64,
     next: u64,
-    /// The passed part of the profile's measure; only Poisson arrivals need it.
+    /// How much of the profile's measure (expected arrivals or seconds) has passed; only Poisson arrivals need it.
     passed: f64,
     cursor: usize,
-    /// The last planned time, because rounding to nanoseconds must not change the order of two arrivals.
+    /// The last planned time, so that rounding to nanoseconds does not change the order of two arrivals.
     last: Duration,
     rng: ChaCha8Rng,
 }
 
 impl Times {
-    /// Planned times at a constant rate.
+    /// The planned times at a constant rate.
     pub(crate) fn new(arrivals: Arrivals, rate: Rate, length: Duration, rng: ChaCha8Rng) -> Self {
         Self::along(arrivals, Arc::new(Profile::flat(rate, length)), rng)
     }
 
-    /// Planned times at a rate that follows the profile.
+    /// The planned times at a rate that follows the profile.
     pub(crate) fn along(arrivals: Arrivals, profile: Arc<Profile>, rng: ChaCha8Rng) -> Self {
         Self { arrivals, total: profile.count(), profile, next: 0, passed: 0.0, cursor: 0, last: Duration::ZERO, rng }
     }

@@ -1,12 +1,12 @@
 //! The harness's own list and watch of one resource, for a control plane whose internal state it cannot read.
 //!
-//! Owns the feed of commits in the order of the control plane, and the proof that the feed is complete.
-//! [`Audit::finish`] compares the feed with a last list, and [`Agreement`] compares it with the answers to churn's
-//! writes. If they disagree, the run is invalid, because the harness does not blame the subject for its own gaps. The
-//! audit knows no ledger and judges nothing.
+//! Owns the feed of commits in the order of the control plane, and the check that the feed is complete.
+//! [`Audit::finish`] compares the feed with a list at the end, and [`Agreement`] compares it with the answers to
+//! churn's writes. If a list or an answer disagrees with the feed, the run is invalid, because the harness does not
+//! blame the subject for its own gaps. The audit knows no ledger and judges nothing.
 //!
 //! A stream that ends is resumed at the last version. If the server has forgotten that version (410), the audit lists
-//! again, and the report contains a [`Hole`]: the versions that were written in that time are unknown.
+//! again, and the report contains a [`Hole`]: a time whose versions are not all known.
 
 mod agree;
 mod event;
@@ -33,33 +33,33 @@ use queue::Queue;
 pub use agree::{Agreement, GRACE, Outcome, agree};
 pub use history::{Disagreement, Problem};
 
-/// Maximum number of commits in the queue, about 80 MiB. The number is above the largest population, so that the first
-/// list fits.
+/// Maximum number of commits in the queue, about 80 MiB. The number is above the largest population of objects, so that
+/// the first list fits.
 const QUEUE_COMMITS: usize = 1 << 18;
 /// How long a stream may be silent: kube-apiserver sends a bookmark about once a minute.
 const SILENCE_LIMIT: Duration = Duration::from_secs(90);
-/// The requested length of a stream in seconds: client-go asks for 5 to 10 minutes.
+/// The requested length of a watch in seconds: client-go asks for 5 to 10 minutes.
 const STREAM_S: u64 = 300;
-/// How long the control plane may be away. After a longer outage it is not being tested any more.
+/// How long the control plane may be away. After a longer outage the run does not test the control plane any more.
 const OUTAGE_LIMIT: Duration = Duration::from_mins(2);
 /// How long the start is retried: a control plane that just started may answer 429 or 503 for a moment, or not know a
 /// new resource yet.
 const START_LIMIT: Duration = Duration::from_secs(10);
 const START_PAUSE: Duration = Duration::from_millis(200);
-/// How long [`Audit::finish`] waits for events. A watch is rarely a second late, and an event that is missing after
-/// this time will not come.
+/// How long [`Audit::finish`] waits for events. A watch is rarely a second late, and an event that is missing after 15
+/// s will not come.
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(15);
 const CATCH_UP_LOOK: Duration = Duration::from_millis(50);
 
-/// The audited resource, and the limits of the audit.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The control plane, configured as for churn. The user must be allowed to list and watch the resource in all
     /// namespaces.
     pub api: Api,
-    /// The resource, written as for churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`. Any resource is possible.
+    /// The resource, written as for churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`. Every resource of the
+    /// control plane is possible.
     pub resource: String,
-    /// The fields in which an object's controller reports progress.
+    /// The fields in which the object's controller reports progress.
     pub looks: Option<Looks>,
     /// The JSON pointer to the pod spec whose images are reported with each commit, such as `/spec/template/spec`.
     pub pod_spec: Option<String>,
@@ -68,15 +68,15 @@ pub struct Config {
     /// Whether the feed starts with the next change and leaves existing objects out. Without a first list,
     /// [`Audit::finish`] cannot compare and must not be called.
     pub from_now: bool,
-    /// Whether the reader gets each [`Hole`] as an [`Error::Hole`], and can read on. The report contains all holes in
+    /// Whether the reader gets each [`Hole`] as an [`Error::Hole`], and can read on. The report contains all gaps in
     /// any case.
     pub tells_holes: bool,
-    /// Maximum number of commits that wait for the reader. Further commits are lost, and the reader gets
+    /// Maximum number of commits that wait for the reader. Commits beyond this number are lost, and the reader gets
     /// [`Error::Overrun`].
     pub queue_commits: usize,
-    /// The time after which a silent stream is dropped and resumed.
+    /// The time after which a silent watch is dropped and resumed.
     pub silence_limit: Duration,
-    /// The requested length of a stream, in seconds.
+    /// The requested length of a watch, in seconds.
     pub stream_s: u64,
     /// The time without an open and valid watch after which the audit fails.
     pub outage_limit: Duration,
@@ -84,8 +84,8 @@ pub struct Config {
     pub catch_up_limit: Duration,
 }
 
-/// A version that the control plane committed, as the audit saw it. The order rises by one with each entry. If only a
-/// list showed a deletion, the deletion has the revision of the list.
+/// A version that the control plane committed, as the audit saw it. The order number rises by one with each entry. If
+/// the audit saw a deletion only in a list, the deletion has the revision of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The time at which the audit received the commit, a moment after the commit itself.
@@ -95,7 +95,8 @@ pub struct Entry {
     pub progress: Progress,
     /// The images of the pod spec, if [`Config::pod_spec`] requests them.
     pub images: Vec<String>,
-    /// The values at [`Config::fields`]; null if a field is absent. Empty if only a list showed a deletion.
+    /// The values at [`Config::fields`]; null if a field is absent. Empty for a deletion that the audit saw only in a
+    /// list.
     pub fields: Vec<Value>,
     pub source: Source,
 }
@@ -105,24 +106,25 @@ pub struct Entry {
 pub enum Source {
     /// The object existed when the audit began.
     Listed,
-    /// A list after a hole showed the commit. The commit has the time of the list, and earlier versions may be unknown.
+    /// A list after a gap showed the commit. A commit after a gap has the time of the list, and earlier versions may be
+    /// unknown.
     Relisted,
     /// The watch showed the commit.
     Watched,
 }
 
-/// A period in which the audit does not know all versions, only the objects at its end.
+/// A gap: a time for which the audit does not know all versions, but only the objects at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
-    /// The last answer or event of the control plane before the hole.
+    /// The time of the last answer or event of the control plane before the gap.
     pub from: Instant,
-    /// The time at which the list after the hole was complete.
+    /// The time at which the list after the gap was complete.
     pub until: Instant,
-    /// The last version before the hole.
+    /// The last version before the gap.
     pub after: String,
-    /// The version of the list after the hole.
+    /// The version of the list after the gap.
     pub relisted: String,
-    /// Number of objects that were created, changed or deleted during the hole, as the list shows.
+    /// Number of objects that were created, changed or deleted during the gap, as the list shows.
     pub changes: u64,
     /// The server's message about the forgotten version.
     pub reason: String,
@@ -133,20 +135,20 @@ pub struct Hole {
 pub struct Report {
     /// Number of commits in the feed, including the first list.
     pub commits: u64,
-    /// Number of objects in the last list.
+    /// Number of objects in the list at the end.
     pub objects: u64,
-    /// The version of the last list.
+    /// The version of the list at the end.
     pub resource_version: String,
-    /// How often a stream ended and was opened again.
+    /// How often a watch ended and was opened again.
     pub resumes: u64,
     pub bookmarks: u64,
     /// Number of events without a change; a server may send such events.
     pub repeated: u64,
-    /// The first hundred holes, in order.
+    /// The first hundred gaps, in order.
     pub holes: Vec<Hole>,
     pub holes_total: u64,
-    /// The first hundred disagreements: contradictions in the watch, then differences between the watch and the last
-    /// list.
+    /// The first hundred disagreements: contradictions in the watch, then differences between the watch and the list at
+    /// the end.
     pub disagreements: Vec<Disagreement>,
     pub disagreements_total: u64,
 }
@@ -158,28 +160,28 @@ pub enum Error {
     /// Address, certificates, token, resource or pointer cannot be used.
     #[error("start the audit: {problem}")]
     Config {
-        /// The error, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// The control plane did not answer the list.
     #[error("list {resource} for the audit: {problem}")]
     List { resource: String, problem: String },
-    /// The operating system refused a thread or a runtime.
+    /// The operating system could not start a thread or a runtime.
     #[error("start the audit's thread: {source}")]
     Thread {
         #[from]
         source: std::io::Error,
     },
-    /// The reader was too slow: this many commits were dropped. Reading continues after them.
+    /// The reader was too slow: `lost` commits were dropped. The reader can continue after the lost commits.
     #[error("read the audit in time: {lost} commits were dropped unread")]
     Overrun { lost: u64 },
-    /// A hole precedes the next commit. Reading continues after the hole.
+    /// A gap precedes the next commit. The reader can continue after the gap.
     #[error("read the audit without a gap: {hole}")]
     Hole { hole: Box<Hole> },
-    /// The control plane could not be reached for too long. All later commits are missing.
+    /// The control plane could not be reached for too long. All commits after that are missing.
     #[error("the audit lost the control plane: {problem}")]
     Lost { problem: String },
-    /// Too many changes came while the last list was compared.
+    /// Too many changes came while the list at the end was compared.
     #[error("compare the audit with a last list: {changes} changes came meanwhile; stop the churn first")]
     Busy { changes: usize },
     /// The audit was finished, and all its commits were read.
@@ -187,7 +189,7 @@ pub enum Error {
     Finished,
 }
 
-/// A running audit. Dropping the value ends the audit.
+/// A running audit; dropping the value ends it.
 #[derive(Debug)]
 pub struct Audit {
     shared: Arc<Shared>,
@@ -200,7 +202,7 @@ pub struct Audit {
 }
 
 impl Config {
-    /// The settings for a resource, without JSON pointers and with the limits for a real control plane.
+    /// The default settings for a resource: no JSON pointers, and the limits for a real control plane.
     pub fn new(api: Api, resource: &str) -> Self {
         Self {
             api,
@@ -284,9 +286,11 @@ impl Audit {
     }
 
     /// Lists once more, waits until the watch has shown all objects of the list (see [`Config::catch_up_limit`]), and
-    /// ends the watch. The report contains the remaining disagreements. Commits can still be read afterwards.
+    /// ends the watch. The report contains the disagreements that remain after that. Commits can still be read after
+    /// that.
     ///
-    /// Other clients may write meanwhile. An object agrees if the watch showed the version that the list contains.
+    /// Other clients may write during this call. An object agrees if the watch showed the version that the list
+    /// contains.
     pub async fn finish(&mut self) -> Result<Report, Error> {
         if let Some(failure) = self.shared.queue.failure() {
             return Err(failure);
@@ -362,7 +366,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// Writes one line, then a line for each of the first holes and disagreements.
+    /// Writes one line, then a line for each of the first gaps and disagreements.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 5;
         write!(
@@ -386,8 +390,8 @@ impl fmt::Display for Hole {
     }
 }
 
-/// The first list of the audit. The list is retried for a moment, because a control plane that just started may refuse
-/// it.
+/// The first list of the audit. The first list is retried for a moment, because a control plane that just started may
+/// refuse it.
 async fn first_list(link: &Link, from_now: bool) -> Result<link::List, Failed> {
     let limit = Instant::now() + START_LIMIT;
     loop {

@@ -1,8 +1,8 @@
 //! Load on an API that scales Deployments, as an open loop. Replica counts are read and set through the subject, and
 //! set by other clients directly in the control plane.
 //!
-//! The path of a call: [`Plan`] makes an exact stream of (time, operation). A pacing thread hands each operation over
-//! at its planned time, and a worker makes the call with a certificate. The control plane alone decides the right
+//! The path of a call: [`Plan`] makes an exact stream of (time, operation). A pacing thread passes each operation at
+//! its planned time to a worker, which makes the call with a certificate. The control plane alone decides the right
 //! answer: an [`Audit`] of the Deployments reports every committed count with its time, and an oracle compares each
 //! answer with these counts. No report of the subject is trusted, and only its HTTP interface is needed.
 //!
@@ -65,14 +65,14 @@ pub enum Error {
     /// The address or the certificates cannot be used.
     #[error("start the calls: {problem}")]
     Target {
-        /// The error, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// A key of the scenario's section has a value that cannot work.
     #[error("api.{key}: {problem}")]
     Config {
         key: &'static str,
-        /// The error, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// The Deployments could not be created.
@@ -81,12 +81,12 @@ pub enum Error {
     /// The control plane could not be watched.
     #[error(transparent)]
     Audit(#[from] audit::Error),
-    /// The operating system refused a thread or a runtime.
+    /// The operating system could not start a thread or a runtime.
     #[error("start the threads of the calls: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// Running calls. Dropping the value ends the calls; the Deployments stay.
+/// Calls that are being made; dropping the value ends them, and the Deployments stay.
 #[derive(Debug)]
 pub struct Load {
     engine: Engine<Worker>,
@@ -99,7 +99,7 @@ struct Shared {
     recorder: Mutex<Recorder>,
 }
 
-/// The Deployments that were created and are watched, before the first call.
+/// The created Deployments with their watch, before the first call.
 #[derive(Debug)]
 pub struct Filled {
     plan: Plan,
@@ -127,21 +127,21 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.paced.take())
     }
 
     /// Plans no further call, waits `drain` for calls to end, and closes all connections. Answers are still judged
-    /// afterwards.
+    /// after this function.
     pub async fn stop(&mut self, drain: Duration) {
         // None means that the worker has ended, here and below: its panic has been printed.
         let _ = self.engine.stop(drain).await;
     }
 
-    /// Judges all remaining answers after the calls have stopped. The call takes seconds if answers contain unknown
-    /// counts. Call `take` afterwards for the last interval.
+    /// Judges all remaining answers after the calls have stopped. Judging takes seconds if answers contain unknown
+    /// counts. Call `take` after `settle` for the last interval.
     pub async fn settle(&self) {
         let _ = self.engine.ask(Settle).await;
     }

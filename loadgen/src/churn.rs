@@ -1,8 +1,8 @@
 //! Object churn: a constant number of Kubernetes objects under ever-new names, uids and namespaces.
 //!
-//! No name is used again, so a cache that is keyed by name, uid or namespace and never pruned keeps growing. Operations
-//! start at planned times and do not wait for each other, except that those on one object keep their order. Every
-//! object of churn has the label `longhaul.dev/churn=<seed>`, and [`Churn::empty`] removes them all.
+//! A cache that is keyed by name, uid or namespace and never pruned keeps growing, because no name is used again.
+//! Operations start at planned times and do not wait for each other, except that operations on one object keep their
+//! order. Every object of churn has the label `longhaul.dev/churn=<seed>`, and [`Churn::empty`] removes them all.
 //!
 //! Several resources can be churned at once. Each section of the scenario has its own plan, worker and namespaces. From
 //! the second section on, labels and names have a letter after the seed.
@@ -53,7 +53,7 @@ pub use shared::CanaryWrite;
 pub use template::{change, drawn_as, example};
 pub use writes::{Write, Writes};
 
-/// Why churn cannot be planned, started, probed or cleaned up.
+/// Why churn cannot be planned, started, probed with a canary, or cleaned up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -62,7 +62,7 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix.delete`.
         key: &'static str,
-        /// The error, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// One of several sections cannot work.
@@ -75,7 +75,7 @@ pub enum Error {
     /// The sections cannot work together.
     #[error("churn: {problem}")]
     Sections {
-        /// The error, with advice for the user.
+        /// Why the sections cannot work together, with advice for the user.
         problem: String,
     },
     /// A dry run showed that the control plane would refuse a kind of write.
@@ -88,19 +88,18 @@ pub enum Error {
     /// The API server's address, certificates or token cannot be used.
     #[error("control plane: {problem}")]
     Api {
-        /// The error, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// The first objects could not be created.
     #[error("fill the population: {problem}")]
     Fill { problem: String },
-    /// The canary could not be written.
     #[error("write the canary: {problem}")]
     Canary { problem: String },
     /// Objects still exist after their deletion: a finalizer holds them, or deletions failed.
     #[error("remove every object: {problem}")]
     Left { problem: String },
-    /// The operating system refused a thread or a runtime.
+    /// The operating system could not start a thread or a runtime.
     #[error("start the churn's threads: {source}")]
     Threads {
         #[from]

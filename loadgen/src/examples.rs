@@ -1,10 +1,11 @@
-//! A few different error texts, so that a count in a report can be understood. Bounded: the first texts are kept.
+//! A few different texts of errors, so that a count of errors in a report can be understood. Only a bounded number of
+//! texts is kept: the first ones.
 
 /// Maximum number of example texts in an interval.
 const MOST: usize = 5;
-/// Maximum number of texts of one kind, so that a frequent error does not hide a rare one.
+/// Maximum number of example texts of one kind, so that a frequent error does not hide a rare one.
 const MOST_OF_A_SORT: usize = 2;
-/// Maximum number of characters of a text, because texts may quote a subject's answer.
+/// Maximum number of characters of an example text, because it may quote a subject's answer.
 const MOST_CHARS: usize = 400;
 
 /// Different example texts, each with its kind.
@@ -12,7 +13,8 @@ const MOST_CHARS: usize = 400;
 pub(crate) struct Examples(Vec<(&'static str, String)>);
 
 impl Examples {
-    /// Keeps the text if it is new and the limits allow it. The text is made only in that case.
+    /// Keeps the text if it is new and the limits allow it. The closure that makes the text runs only if the text may
+    /// be kept.
     pub(crate) fn note(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
         let of_sort = self.0.iter().filter(|(s, _)| *s == sort).count();
         if self.0.len() >= MOST || of_sort >= MOST_OF_A_SORT {
@@ -29,7 +31,7 @@ impl Examples {
     }
 }
 
-/// Merges example texts of two intervals, under the same limit.
+/// Merges example texts of two intervals, at most [`MOST`].
 pub(crate) fn merge(texts: &mut Vec<String>, more: &[String]) {
     for text in more {
         if texts.len() >= MOST {

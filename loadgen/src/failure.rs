@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Maximum number of bytes of a body, far more than any requested answer: a patch, or an object of at most 1.5 MiB.
+/// Maximum number of bytes of an answer's body, far more than any requested answer: a patch, or an object of at most
+/// 1.5 MiB.
 pub(crate) const MOST_BODY_BYTES: usize = 4 << 20;
 
 /// Why a call got no valid answer.
@@ -12,7 +13,6 @@ pub(crate) struct Failure {
     pub text: String,
 }
 
-/// The classes by which failures are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     HttpError,
@@ -56,7 +56,6 @@ impl Failure {
     }
 }
 
-/// An error with its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -71,7 +70,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The step for which a call was waiting.
+/// The phase of a call that was not complete when the call timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     Connection,

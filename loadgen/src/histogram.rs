@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 /// The smallest value that is distinguished from zero, in microseconds.
 pub const LOWEST_US: u64 = 1;
-/// The largest value in microseconds, 120 s. Longer durations count as this value.
+/// The largest value in microseconds, 120 s; longer durations count as this value.
 pub const HIGHEST_US: u64 = 120_000_000;
 /// Values are exact to one part in a thousand.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
@@ -16,7 +16,7 @@ pub(crate) fn empty() -> Histogram<u64> {
         .expect("1 <= lowest, 2 * lowest <= highest and at most 5 digits: the bounds are valid constants")
 }
 
-/// Records a duration. A duration beyond the range counts as the end of the range.
+/// Records a duration in a histogram. A duration beyond the range counts as [`HIGHEST_US`].
 pub(crate) fn record(histogram: &mut Histogram<u64>, duration: Duration) {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     histogram.saturating_record(us.clamp(LOWEST_US, HIGHEST_US));

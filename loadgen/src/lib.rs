@@ -1,19 +1,20 @@
 //! Open-loop load: admission reviews for a webhook, object churn in a Kubernetes API, scripted writes, and calls of an
 //! API that scales Deployments.
 //!
-//! This crate owns the planned times of requests and their measured durations: the pacing thread, the clients and the
-//! histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test down. Latency counts from
-//! the planned time. The crate knows nothing of scenarios, run records or verdicts. The crate counts, and does not
+//! Owns the planned times of requests and their measured durations: the pacing thread, the clients and the histograms.
+//! Arrivals never wait for answers, so a slow subject cannot slow its own test down. Latency counts from the planned
+//! time of a request. The crate knows nothing of scenarios, run records or verdicts. This crate counts, and does not
 //! judge its numbers.
 //!
-//! All kinds of load use one engine (`open_loop`), which owns due times, lateness and the end of a plan:
+//! All kinds of load use one engine (`open_loop`), which starts operations at their planned times, measures their
+//! lateness, and ends the plan:
 //!
-//! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. The reviews are made before the load starts, and
-//!   the right answer to each review is known.
+//! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. These reviews are made before the load starts, and
+//!   the right answer to each is known.
 //! - [`churn`] keeps a constant number of objects under ever-new names, uids and namespaces.
 //! - [`script`] writes certain objects at the times in the scenario.
 //! - [`calls`] reads and sets the replica counts of Deployments through a subject that offers an API for them. The
-//!   right counts come from the control plane.
+//!   control plane shows the right counts.
 //!
 //! The module [`audit`] watches the commits of a real control plane, whose internal state cannot be read.
 

@@ -1,6 +1,7 @@
 //! Configuration keys that accept one value, a list of values, or nothing.
 
-/// Implements reading and writing of `$list(Vec<$one>)`: one value is written as itself, and an empty list as nothing.
+/// Implements reading and writing of `$list(Vec<$one>)`: a list of one value is written as the value, and an empty list
+/// as nothing.
 #[macro_export]
 macro_rules! one_or_more {
     ($list:ident of $one:ty, at most $most:expr, as $schema:literal, $expected:literal) => {

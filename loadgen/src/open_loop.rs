@@ -1,15 +1,15 @@
-//! The open loop: hands each operation of a plan over at its time, measures its lateness, and ends the plan. Every kind
-//! of load uses the open loop.
+//! The open loop: passes each operation of a plan to the workload at its time, measures its lateness, and ends the
+//! plan. Every kind of load uses the open loop.
 //!
-//! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each operation
-//!   over at its time and never waits for the workload: an operation that finds the bounded queue full is dropped and
-//!   counted. The thread sleeps until absolute times. On a busy machine an async timer has a median lateness of one or
-//!   two milliseconds, and errors of relative sleeps add up. Load that is sent directly to a webhook has no time for a
-//!   queue between threads, so its generator reads the plan itself.
+//! - *Planned times.* A [`Planned`] returns the operations in the order of their times. A pacing thread passes each
+//!   operation on at its time and never waits for the workload: an operation that finds the bounded queue full is
+//!   dropped and counted. The pacing thread sleeps until absolute times. On a busy machine an async timer has a median
+//!   lateness of one or two milliseconds, and the errors of relative sleeps add up. Load that is sent directly to a
+//!   webhook has no time for a queue between threads, so its generator reads the plan itself.
 //! - *Lateness.* Every measurement counts from the planned time ([`Moments`]), so a slow server, or a late harness,
 //!   cannot hide the waiting of later operations.
-//! - *The end.* After [`Engine::stop`] no further operation becomes due. Operations that are due are begun, operations
-//!   in flight may end until a deadline, and the workload counts all other operations.
+//! - *The end.* After [`Engine::stop`] no further operation becomes due. Operations whose time had come are begun,
+//!   operations in flight may end until a deadline, and the workload counts all other operations.
 //!
 //! The open loop knows nothing about the operations.
 
@@ -28,11 +28,11 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use clock::Clock;
 pub use steer::Steer;
 
-/// How often the pacing thread checks for a stop. The thread never sleeps longer.
+/// How often the pacing thread checks for a stop, which is also its longest sleep.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// Maximum number of operations that are handed over before the workload takes one.
+/// Maximum number of operations that wait in the queue until the workload takes one.
 const QUEUE: usize = 1024;
-/// Maximum number of orders that wait for the workload.
+/// Maximum number of waiting orders from handles of a [`Workload`].
 const ORDERS: usize = 16;
 
 /// An operation whose time has come.
@@ -42,7 +42,7 @@ pub(crate) struct Due<T> {
     pub item: T,
 }
 
-/// The planned time, the start and the end of an operation.
+/// The planned time, the real start and the end of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moments {
     pub planned: Instant,
@@ -51,14 +51,14 @@ pub(crate) struct Moments {
 }
 
 impl<T> Due<T> {
-    /// How late the operation was handed over, without any later wait.
+    /// How late the operation was passed to the workload, without any later wait.
     pub(crate) fn lateness(&self) -> Duration {
         self.planned.elapsed()
     }
 }
 
 impl Moments {
-    /// Runs the work that was planned for `planned`, and measures it.
+    /// Runs the work of an operation that was planned for `planned`, and measures it.
     pub(crate) async fn of<T>(planned: Instant, work: impl Future<Output = T>) -> (Self, T) {
         let begun = Instant::now();
         let result = work.await;
@@ -70,7 +70,6 @@ impl Moments {
         self.begun.saturating_duration_since(self.planned)
     }
 
-    /// The time from the planned time to the end.
     pub(crate) fn response(&self) -> Duration {
         self.ended.saturating_duration_since(self.planned)
     }
@@ -81,7 +80,7 @@ impl Moments {
     }
 }
 
-/// Counts of the operations that were handed over. The interval takes and resets them.
+/// Counts of the operations that were passed to the workload, which the interval takes and resets.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Number of operations whose time has come.
@@ -116,11 +115,11 @@ pub(crate) struct Planned<T> {
 
 #[derive(Clone)]
 enum Pace {
-    /// Operations start at their planned times, counted from this instant.
+    /// Operations start at their planned times, counted from this time.
     From(Instant),
-    /// An operation starts whenever fewer than this many are in flight.
+    /// Operations start whenever fewer than this many are in flight.
     ClosedLoop(usize),
-    /// Operations start when [`Steer`] permits, and later at its rate.
+    /// Operations start when [`Steer`] permits, and later at the rate that was found.
     Steered(Arc<Steer>),
 }
 
@@ -130,13 +129,13 @@ impl<T: 'static> Planned<T> {
         Self::new(Box::new(items), Pace::From(begin))
     }
 
-    /// Starts an operation as soon as fewer than this many are in flight, whatever time was planned. Only for
+    /// Starts an operation as soon as fewer than `under_way` are in flight, whatever time was planned. This is only for
     /// benchmarks and for finding a capacity.
     pub(crate) fn closed_loop(items: impl Iterator<Item = (Duration, T)> + Send + 'static, under_way: usize) -> Self {
         Self::new(Box::new(items), Pace::ClosedLoop(under_way))
     }
 
-    /// Starts each operation when [`Steer`] permits, and later at its rate; the offsets do not count.
+    /// Starts each operation when [`Steer`] permits, and later at the rate that was found; the offsets do not count.
     pub(crate) fn steered(items: impl Iterator<Item = (Duration, T)> + Send + 'static, steer: Arc<Steer>) -> Self {
         steer.reset();
         Self::new(Box::new(items), Pace::Steered(steer))
@@ -151,7 +150,7 @@ impl<T: 'static> Planned<T> {
         matches!(self.pace, Pace::ClosedLoop(_))
     }
 
-    /// The next operation if its time has come; `under_way` others are in flight.
+    /// The next operation if its time has come; `under_way` operations are in flight.
     pub(crate) fn due(&mut self, now: Instant, under_way: usize) -> Option<Due<T>> {
         let offset = self.next.as_ref()?.0;
         let planned = match &self.pace {
@@ -188,7 +187,7 @@ impl<T: 'static> Planned<T> {
     }
 }
 
-/// The pacing thread. Dropping the value stops the thread and waits for its end, which takes at most [`LOOK_UP`].
+/// The pacing thread of an open loop. Dropping the value stops the thread and waits for its end, at most [`LOOK_UP`].
 #[derive(Debug)]
 struct Pacer {
     stop: Arc<AtomicBool>,
@@ -196,8 +195,8 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Starts the thread. `out` is closed at the end of the plan. If `out` is full, an operation is dropped, or, if
-    /// `kept` is set, waits for room.
+    /// Starts the pacing thread. The queue `out` is closed at the end of the plan. If the queue is full, an operation
+    /// is dropped, or, if `kept` is set, waits for room.
     fn start<T: Send + 'static>(
         name: &str,
         planned: Planned<T>,
@@ -257,35 +256,34 @@ fn pace<T: 'static>(
     }
 }
 
-/// How the operations of a plan are processed. A workload has its own thread and runtime, and owns all its state. The
-/// workload's requests are tasks that report their results.
+/// How the operations of a plan are processed. A workload has its own thread and runtime, and owns all its state. Its
+/// requests are tasks that report their results to it.
 pub(crate) trait Workload: Send + 'static {
     type Operation: Send + 'static;
-    /// The type of orders that the handle of the workload sends.
     type Order: Send + 'static;
     /// How often [`Workload::tick`] is called.
     const EVERY: Duration = Duration::from_secs(1);
-    /// Whether each operation is begun, however late. If not, an operation that finds the queue full is dropped and
-    /// counted.
+    /// Whether each operation is begun, however late it is. If it is false, an operation that finds the queue full is
+    /// dropped and counted as overflow.
     const KEEPS_ALL: bool = false;
 
-    /// Begins the operation, lets it wait for others, or counts that it cannot be begun. Never blocks.
+    /// Begins the operation, lets it wait for earlier ones, or counts that it cannot begin; never blocks.
     fn accept(&mut self, due: Due<Self::Operation>);
 
     /// Waits for the end of an operation in flight and processes the result; false if none is in flight. Dropping the
-    /// future loses nothing.
+    /// future loses no result.
     fn ended(&mut self) -> impl Future<Output = bool>;
 
     /// Carries out an order of the handle.
     fn obey(&mut self, order: Self::Order) -> impl Future<Output = ()>;
 
-    /// Checks states of the workload that cause no event.
+    /// Checks states of the workload whose change causes no event.
     fn tick(&mut self) {}
 
     /// Called at the end of the plan: waiting operations need not be begun.
     fn close(&mut self) {}
 
-    /// Counts the operations that are in flight at the deadline.
+    /// Counts the operations that are still in flight at the deadline of a stop.
     fn abandon(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
@@ -302,7 +300,7 @@ enum Order<O> {
     Stop(Instant, oneshot::Sender<()>),
 }
 
-/// A running workload. Dropping the value ends it at once, even while it waits.
+/// A workload that is running; dropping the value ends it at once, even while it waits.
 pub(crate) struct Engine<W: Workload> {
     name: &'static str,
     pacers: Vec<Pacer>,
@@ -315,7 +313,7 @@ pub(crate) struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// Starts the workload's thread. No operation starts before [`Engine::go`].
+    /// Starts the workload's thread. No operation of the workload starts before [`Engine::go`].
     pub(crate) fn start(name: &'static str, workload: W, counts: Arc<Counts>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (queue, due) = mpsc::channel(QUEUE);
@@ -333,7 +331,8 @@ impl<W: Workload> Engine<W> {
         Ok(Self { name, pacers: Vec::new(), queue, counts, orders, thread, alive })
     }
 
-    /// From now on, hands operations over, each at its offset from `begin`. Does nothing after a stop.
+    /// From now on, passes operations to the workload, each at its offset from `begin`. After a stop this function does
+    /// nothing.
     pub(crate) fn go(
         &mut self,
         operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
@@ -342,7 +341,7 @@ impl<W: Workload> Engine<W> {
         self.hand_over(Planned::at_times(operations, begin))
     }
 
-    /// From now on, hands operations over when `steer` permits, and later at its rate.
+    /// From now on, passes operations to the workload when `steer` permits, and later at the rate that was found.
     pub(crate) fn go_steered(
         &mut self,
         operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
@@ -357,14 +356,14 @@ impl<W: Workload> Engine<W> {
         Ok(())
     }
 
-    /// Hands over no further operation.
+    /// Passes no further operation to the workload.
     pub(crate) fn halt(&mut self) {
         self.queue = None;
         self.pacers.clear();
     }
 
-    /// Hands over no further operation, begins due ones, and waits `drain` for those in flight. `None` if the workload
-    /// has ended by a panic, which has been printed.
+    /// Passes no further operation to the workload, begins those whose time has come, and waits `drain` for those in
+    /// flight. `None` if the workload has ended by a panic, which has been printed.
     pub(crate) async fn stop(&mut self, drain: Duration) -> Option<()> {
         self.halt();
         let until = Instant::now() + drain;
@@ -422,7 +421,7 @@ impl<W: Workload> std::fmt::Debug for Engine<W> {
     }
 }
 
-/// Runs the workload until every handle is dropped. Due operations have precedence.
+/// Runs the workload until every handle is dropped. Operations whose time has come have precedence over orders.
 async fn run<W: Workload>(
     mut workload: W,
     mut due: mpsc::Receiver<Due<W::Operation>>,
@@ -465,7 +464,7 @@ async fn stop<W: Workload>(workload: &mut W, due: &mut mpsc::Receiver<Due<W::Ope
 mod tests {
     use super::*;
 
-    /// No operation is handed over early, the order is kept, and the queue is closed at the end.
+    /// No operation starts before its time, the order is kept, and the queue is closed at the end of the plan.
     #[test]
     fn never_early_and_in_order() {
         let begin = Instant::now();
@@ -484,7 +483,7 @@ mod tests {
         assert_eq!(counts.take(), (0, 0));
     }
 
-    /// An operation that finds the queue full is counted and not waited for, unless all operations are kept.
+    /// An operation that finds the queue full is counted as overflow, unless the workload keeps all operations.
     #[test]
     fn full_queue_is_overflow() {
         let plan = || Planned::at_times((0..100).map(|i| (Duration::ZERO, i)), Instant::now());
@@ -500,7 +499,7 @@ mod tests {
         assert_eq!((all.len(), counts.take()), (100, (100, 0)));
     }
 
-    /// Dropping ends the thread long before the time of its next operation.
+    /// Dropping the pacing thread ends it long before the time of its next operation.
     #[test]
     fn drop_ends_it() {
         let (out, mut queue) = mpsc::channel::<Due<u32>>(4);

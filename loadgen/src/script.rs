@@ -1,10 +1,10 @@
-//! A script: exactly the writes in a scenario, at the scenario's times or after an event.
+//! A script: exactly the writes that a scenario lists, at the listed times or after an event.
 //!
 //! [`crate::churn`] tests whether a subject survives ordinary operation. A script makes the one sequence of versions
 //! that a documented bug needs. Writes are made one after another at their times, so the commits have the scenario's
 //! order. If the control plane refuses a write, the script ends with an error that names the step, because an
-//! incomplete sequence would prove something else. A script knows nothing of faults; [`Script::hit`] reports a fault's
-//! hit to it.
+//! incomplete sequence would not prove the bug. A script does not cause faults; [`Script::hit`] reports a fault's hit
+//! to it.
 
 mod config;
 mod engine;
@@ -26,13 +26,13 @@ pub enum Error {
     Config {
         /// The key, such as `resource` or `steps[2].at`.
         key: String,
-        /// The error, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// The API server's address, certificates or token cannot be used.
     #[error("{problem}")]
     Api {
-        /// The error, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// The objects that must exist before the subject starts could not be created.

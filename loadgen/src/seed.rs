@@ -1,7 +1,7 @@
 //! Independent random streams that come from a run's seed.
 //!
 //! Each user of random numbers names its stream, so that an additional draw in one stream does not change other
-//! streams. Owns no state.
+//! streams. Owns no state of random streams.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 /// The length of a uid in Kubernetes' form.
 pub(crate) const UID_LEN: usize = 36;
 
-/// The random stream with this name, for the run with this seed. Equal arguments give equal streams on every machine.
+/// The random stream with this name, for the run with this seed. Equal arguments give equal streams of numbers on every
+/// machine.
 pub(crate) fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -38,7 +39,7 @@ pub(crate) fn uid(rng: &mut ChaCha8Rng) -> [u8; UID_LEN] {
     text
 }
 
-/// Advances the stream by as much as [`uid`] does.
+/// Advances the random stream by as much as [`uid`] does.
 pub(crate) fn pass_uid(rng: &mut ChaCha8Rng) {
     rng.fill(&mut [0u8; 16]);
 }
@@ -49,7 +50,7 @@ pub(crate) fn uid_string(rng: &mut ChaCha8Rng) -> String {
 }
 
 /// `length` random characters from the alphabet of Kubernetes' generated name suffixes. One random byte is used for
-/// each character, because fillers of a megabyte must be made fast too.
+/// each character, because texts of a megabyte must be made fast too.
 pub(crate) fn suffix(rng: &mut ChaCha8Rng, length: usize) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut text = vec![0u8; length];

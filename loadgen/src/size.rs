@@ -19,7 +19,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// The error in the size and what to write instead; `None` if the size can be used.
+    /// The problem with the size, and the size to write instead; `None` if the size can be used.
     pub(crate) fn problem(self) -> Option<String> {
         if self.median.0 == 0 {
             return Some("size.median is 0B: write a size such as `2KiB`, or leave `size` out".to_owned());
@@ -36,8 +36,8 @@ impl Size {
         None
     }
 
-    /// Draws a size in bytes. The distribution is log-normal around the median, like object sizes in clusters, and is
-    /// cut off at the maximum.
+    /// Draws the size of an object in bytes. The distribution is log-normal around the median, like object sizes in
+    /// clusters, and is cut off at the maximum.
     pub(crate) fn draw(self, rng: &mut ChaCha8Rng) -> u64 {
         let (median, max) = (self.median.0 as f64, self.max.0 as f64);
         // The maximum is two standard deviations out, so that about one object in forty reaches it.

@@ -1,9 +1,9 @@
-//! The generator's own HTTP over TLS on nonblocking sockets: one connection, and waking a thread in time.
+//! The load generator's own HTTP over TLS on nonblocking sockets: connections, and waking a thread in time.
 //!
 //! A general HTTP client costs more CPU time than a webhook's answer: tasks, channels, several copies and a dozen
-//! allocations for each call. Here a request is copied once or twice into a record, which is encrypted in place and
+//! allocations for each call. This module copies a request once or twice into a record, which is encrypted in place and
 //! written at once. An answer is decrypted in the buffer into which it was read. rustls does handshakes, certificates
-//! and key schedules. Only records after the handshake are sealed and opened here, with keys that rustls exports for
+//! and key schedules. This module seals and opens only records after the handshake, with keys that rustls exports for
 //! that purpose.
 //!
 //! `channel.rs` is a connection with TLS; [`http1`] and [`http2`] are the protocols on it. This module knows neither

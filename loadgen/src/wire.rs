@@ -1,7 +1,8 @@
 //! HTTP over TLS for the generators: single connections and connection pools, with deadlines and size limits.
 //!
-//! A general client with a pool would queue calls for its connections and hide that waiting time. This module does not
-//! know the contents of requests. This module knows the server, the protocol, and the class of a failed exchange.
+//! A general client with a pool would queue calls for its connections and hide the time that they wait. This module
+//! does not know the contents of requests. The module knows the server, the protocol, and the class of a failed
+//! exchange.
 
 mod endpoint;
 mod exchange;

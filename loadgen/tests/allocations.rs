@@ -1,7 +1,7 @@
-//! Tests that sending allocates nothing: after three thousand calls, ten thousand more cause no allocation.
+//! Tests that sending reviews allocates no memory: after three thousand calls, ten thousand more cause no allocation.
 //!
 //! The test has its own binary, because an allocator belongs to a whole program. Allocations by the server and the
-//! runtime do not count: their threads are marked.
+//! runtime do not count, because their threads are marked.
 #![expect(clippy::unwrap_used, reason = "a test whose scaffolding fails has failed")]
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature; this one only counts and passes on")]
 
@@ -73,11 +73,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Calls before counting starts, in which connections are opened and buffers grow.
+/// Number of calls before allocations are counted, in which connections are opened and buffers grow.
 const WARM_UP: u64 = 3_000;
 const COUNTED: u64 = 10_000;
 
-/// From the plan to the record of an answer, a call allocates nothing at any pace. One test covers both protocols,
+/// From the plan to the record of an answer, a call allocates nothing at any pace. One test covers HTTP/1.1 and HTTP/2,
 /// because the counter belongs to the whole program.
 #[test]
 #[ignore = "slow"]

@@ -1,5 +1,6 @@
 //! Measures reading, judging and rendering the record of an hour: 3.4 million events and 900,000 reviews in 720
-//! intervals, 3,600 samples and 53 faults. Judging a soak of four days takes the same time, apart from the reading.
+//! intervals, 3,600 samples and 53 faults. Judging and rendering the record of a soak of four days take the same time
+//! as those of an hour.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be written or read ends the benchmark")]
 #![expect(

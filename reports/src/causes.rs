@@ -1,13 +1,14 @@
 //! Causes of anomalies, each in one sentence, with the next step for the user.
 //!
 //! Owns the list of causes with their remedies, and the rules that find the cause of an anomaly from its recorded
-//! facts. The rules are pure functions of the record. They claim no more than the facts show. If the control plane does
-//! not record what it sent, neither subject nor control plane is blamed. A cause is named only if recorded requests or
-//! sent events prove it.
+//! facts. These rules are pure functions of the record. The named causes claim no more than the recorded facts show. If
+//! the control plane does not record what it sent, neither subject nor control plane is blamed. A cause is named only
+//! if recorded requests or events that the control plane sent prove it.
 //!
-//! `history` reads an anomaly's evidence, `conduct` the subject's behaviour in the whole run. `proven` finds the causes
-//! that take precedence. `unreported` explains missed and late versions, `misreported` observations that should not
-//! exist. `multiplied` finds watches that multiplied, which explain many anomalies at once.
+//! `history` reads an anomaly's evidence, `conduct` the subject's behaviour in the whole run. `proven` finds causes in
+//! the subject's own work, which take precedence over all others. `unreported` explains missed and late versions,
+//! `misreported` observations that should not exist. `multiplied` finds watches that the subject opened again and again
+//! without closing the old ones, which explain many anomalies at once.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ mod unreported;
 
 pub use table::Cause;
 
-/// Facts of the whole run that explain anomalies, beyond their own histories.
+/// Facts of the whole run that explain anomalies, beyond the histories of single objects.
 #[derive(Debug, Default)]
 pub struct Facts {
     faults: Faults,
@@ -46,7 +47,6 @@ pub struct Explained {
     pub sentence: String,
 }
 
-/// The anomalies that have one cause.
 #[derive(Debug)]
 pub struct Group<'a> {
     pub cause: Cause,
@@ -63,7 +63,7 @@ pub struct Summary<'a> {
     pub unnamed: u64,
 }
 
-/// Number of groups that a report shows first.
+/// Number of groups of anomalies that a report shows first.
 const FIRST: usize = 3;
 
 impl Facts {
@@ -118,7 +118,8 @@ impl Summary<'_> {
 }
 
 impl Group<'_> {
-    /// Whether no anomaly of the group breaks a promise of the API: duplicates, or versions that may stay unseen.
+    /// Whether no anomaly of the group breaks a promise of the API: the group has only duplicates, or versions that may
+    /// stay unseen.
     pub fn is_harmless(&self) -> bool {
         self.rows.iter().all(|(row, _)| matches!(row.outcome, Outcome::Duplicate | Outcome::Unobservable))
     }

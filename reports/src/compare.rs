@@ -1,10 +1,10 @@
 //! Compares several subjects under one scenario: their results, the figures in which one is significantly better, and
 //! why a subject is behind.
 //!
-//! Owns the result ([`Comparison`]) and its pure computation from judged records. A comparison has no winner. Each
-//! figure has ranks of its own, only between subjects whose intervals do not overlap (module `rank`). The reader
-//! decides which figures matter. A subject that died or never began has a row with its known facts and no rank, because
-//! its figures are of another length.
+//! Owns the result ([`Comparison`]) and its pure computation from judged records. A comparison names no best subject.
+//! Each figure ranks the subjects by itself, and only subjects whose intervals do not overlap (module `rank`). The
+//! reader of the comparison decides which figures matter. A subject that died or never began has a table row with its
+//! known facts and no rank, because its figures are from a shorter run.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Entrant {
     pub name: String,
     /// The command line of the subject, as a person would write it.
     pub command: String,
-    /// The subject's judged runs, one for each round; empty if no run left a record.
+    /// The subject's judged runs, in their order; empty if no run left a record.
     pub runs: Vec<(Record, Judgement)>,
     /// The folder of each run's record, relative to the comparison's folder.
     pub folders: Vec<String>,
@@ -129,7 +129,7 @@ impl Fate {
     }
 }
 
-/// The result of one subject, a row of the table.
+/// The result of one subject: a row of the comparison's table.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
@@ -167,16 +167,16 @@ pub struct Why {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cell {
-    /// The value; the median if there were several rounds.
+    /// The value in the run; the median of all runs if there were several.
     pub value: f64,
-    /// The lower end of the figure's interval, if it has one; the lowest end if there were several rounds.
+    /// The lower end of the figure's interval, if it has one; the lowest of all runs if there were several.
     pub lower: Option<f64>,
-    /// The upper end of the figure's interval, if it has one; the highest end if there were several rounds.
+    /// The upper end of the figure's interval, if it has one; the highest of all runs if there were several.
     pub upper: Option<f64>,
-    /// One more than the number of subjects that are significantly better. None if no two subjects differ
-    /// significantly.
+    /// One more than the number of subjects that are significantly better in this figure. None if no two subjects
+    /// differ significantly in this figure.
     pub rank: Option<usize>,
-    /// The largest number of losses that come at once.
+    /// The mean number of versions that are lost at once, of the run with the highest mean.
     #[serde(skip)]
     burst: f64,
 }
@@ -237,7 +237,7 @@ fn row(entrant: &Entrant) -> Row {
     }
 }
 
-/// Combines the readings of a figure in several rounds: the median of the values, and the range of their intervals.
+/// Combines the values of a figure from several runs: the median of the values, and the range of their intervals.
 fn cell(readings: &[Reading]) -> Option<Cell> {
     let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
     if values.is_empty() {
@@ -280,7 +280,7 @@ fn fate(entrant: &Entrant) -> Fate {
 /// A fact of a run as text, by which runs are checked for equal conditions.
 type Fact = fn(&Manifest) -> String;
 
-/// The conditions in which runs differ although they should be equal. Such runs are not comparable.
+/// The conditions in which runs differ although they should be equal: such runs are not comparable.
 fn unlike(entrants: &[Entrant]) -> Vec<String> {
     let manifests = || entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest);
     let Some(first) = manifests().next() else { return Vec::new() };

@@ -1,7 +1,7 @@
 //! Compares two runs: their verdicts, figures and settings.
 //!
-//! The functions are pure: they compare two judged records and give no verdict. Two runs at different times differ by
-//! more than their subjects. Only two subjects that run at the same time on one machine show which build is slower.
+//! These functions are pure: they compare two judged records and give no verdict. Two runs at different times differ by
+//! more than their subjects: only two subjects that run at the same time on one machine show which build is slower.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::record::{Manifest, Phase, Process, Record, quantile_us, tag};
 use crate::statistics::quantile::median;
 
 pub const SCHEMA: &str = "longhaul.diff/v1";
-/// Maximum number of differing settings that the comparison lists. Two scenarios with more differences have little in
-/// common.
+/// Maximum number of differing settings that the comparison lists. Two scenarios with more differing settings have
+/// little in common.
 const DIFFERENCES_MAX: usize = 100;
 /// Number of characters that are kept of a setting's value.
 const VALUE_CHARS: usize = 120;
@@ -155,7 +155,7 @@ fn budgets(a: &Judgement, b: &Judgement) -> Vec<BudgetPair> {
     names.into_iter().map(|name| BudgetPair { budget: name.clone(), a: cell(a, name), b: cell(b, name) }).collect()
 }
 
-/// A sampled value of the process whose median is a figure: name, unit, and how to read it.
+/// A figure that is the median of a sampled value of the process: name, unit, and how to read the value.
 type Column = (&'static str, Unit, fn(&Process) -> u64);
 
 /// The figures of both runs, in the order of the table.

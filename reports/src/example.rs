@@ -1,4 +1,4 @@
-//! Judges the example record of the crate `record`, for tests.
+//! Judges the example record of the crate `record`, for tests of this crate.
 
 pub use record::example::*;
 

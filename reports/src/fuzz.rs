@@ -1,10 +1,10 @@
-//! Entry points for the fuzz targets in `reports/fuzz` and for a test. Each entry point passes bytes to the readers of
-//! untrusted records.
+//! Entry points for the fuzz targets in `reports/fuzz` and for a test of this file. Each entry point passes bytes to
+//! the readers of untrusted records.
 //!
-//! Owns the conversion of bytes into records, and the properties that hold for all bytes. A record is either refused
-//! with a reason, or judged and shown in every report. No report contains characters that act on a display. The module
-//! is compiled only with the feature `fuzz` and for tests. The module's functions panic if, and only if, a property is
-//! broken.
+//! Owns the conversion of bytes into records, and two properties that hold for all bytes. A record is either refused
+//! with a reason, or judged and shown in every report. No report contains characters that change how a terminal
+//! displays other text. The module is compiled only with the feature `fuzz` and for tests. The functions panic if, and
+//! only if, a property is broken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use std::sync::LazyLock;
 use crate::record::{Events, Record, file};
 use crate::{gate, history, judge, outside, render};
 
-/// The files of a record that the fuzzed bytes can contain. A byte selects a file by its number, from 1.
+/// The files of a record that the fuzzed bytes can contain. In the fuzzed bytes, a byte selects a file by its number in
+/// this list, from 1.
 pub const FILES: [&str; 13] = [
     file::MANIFEST,
     file::INTERVALS,
@@ -29,7 +30,7 @@ pub const FILES: [&str; 13] = [
     file::LATENCY_OPEN,
     file::STORY,
 ];
-/// The separator between files. No text file contains this byte.
+/// The byte between two files of a fuzzed record, which no text file contains.
 pub const BETWEEN: u8 = 0;
 
 /// The folder for the fuzzed records: one for each process and thread.
@@ -39,8 +40,8 @@ fn folder() -> PathBuf {
     BASE.join(format!("{:?}", std::thread::current().id()))
 }
 
-/// Reads and renders a record of several files. In the bytes, a byte with the number of a file precedes the file's
-/// contents.
+/// Reads and renders a record of several files. In the fuzzed bytes, a byte with the number of a file precedes the
+/// file's contents.
 pub fn record(bytes: &[u8]) {
     with(files(bytes), |dir| {
         // A refusal has a reason of one line.
@@ -138,7 +139,8 @@ fn shown(record: &Record) {
     history::entry(record, &judgement, None);
 }
 
-/// Whether a character acts on the display. Line ends do not count, because reports consist of lines.
+/// Whether a character changes how a terminal displays other text. Line ends do not count, because reports consist of
+/// lines.
 fn hidden(c: char) -> bool {
     outside::is_hidden(c) && c != '\n'
 }
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
     use crate::example::Example;
 
-    /// The files of a record, in the input form of [`record`].
+    /// The files of a record, in the byte format that [`record`] reads.
     fn packed(example: &Example) -> Vec<Vec<u8>> {
         let dir = tempfile::tempdir().unwrap();
         example.write(dir.path());
@@ -165,7 +167,7 @@ mod tests {
         files.join(&BETWEEN)
     }
 
-    /// Replacements for a number, a text or a byte of a record.
+    /// Replacements for a number, a text or a byte of a record, of which many are invalid.
     fn mischief() -> impl Strategy<Value = Vec<u8>> {
         let texts = "0~1~-1~18446744073709551615~9007199254740993~126489600000~1e308~null~true~[]~{}~\"\"~\"\\u202e\"~\
             \"\\u0000\"~\"=1+1\"~\"@a https://b #1\"~\n~,~[0,0]~\"steady\"~\"drain\"~\"missed\"~\"started\"~\"ended\"~\
@@ -201,7 +203,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-        /// However the test changes a record, the record is either refused with a reason or shown.
+        /// However a test changes a record, the record is either refused with a reason or shown.
         #[test]
         fn a_changed_record_is_refused_or_shown(
             which in 0..2_usize,
@@ -239,7 +241,7 @@ mod tests {
         }
     }
 
-    /// The inputs from which fuzzing starts are valid records. `LONGHAUL_FUZZ_SEEDS=1` writes them again.
+    /// The inputs from which fuzzing starts are valid records. `LONGHAUL_FUZZ_SEEDS=1` writes these inputs again.
     #[test]
     fn the_seeds_are_records() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/record");

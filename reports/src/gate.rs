@@ -1,18 +1,20 @@
-//! The release gate: is build B worse than build A?
+//! The release gate, which finds out whether build B is worse than build A.
 //!
-//! Owns the method, from the order of the slices to the verdict. The method is pure: measurements are given as
-//! [`Slice`]s, and judging the same slices again gives the same verdict. Decision 043 describes the method:
+//! Owns the method of a gate, from the order of the measurements (short times of load on one build) to the verdict. The
+//! method is pure: measurements are given as [`Slice`]s, and judging the same measurements again gives the same
+//! verdict. Decision 043 describes the method of a gate:
 //!
-//! 1. Both builds run at the same time on one machine, and at each time one of them is under load. Slices of load
-//!    alternate in the order ABBA or BAAB, which the seed chooses for each block ([`order`]).
-//! 2. If the machine was under more pressure than usual in a slice, the slice and its partner are dropped
-//!    ([`pressure`]), and both are measured again.
-//! 3. Two neighbouring slices are a pair. A pair compares B with A by the logarithm of their ratio ([`pairs`]).
-//! 4. The Hodges–Lehmann estimate and one-sided 95 % bounds by Wilcoxon decide, together with a limit and a floor
-//!    ([`decide`]).
+//! 1. Both builds run at the same time on one machine, and at each time one of them is under load. Measurements
+//!    alternate in the order ABBA or BAAB, which the seed chooses for each block of four ([`order`]).
+//! 2. If the machine was under more pressure than usual in a measurement, its pair is dropped ([`pressure`]), and both
+//!    builds are measured again.
+//! 3. Two neighbouring measurements, one of each build, are a pair. A pair compares B with A by the logarithm of their
+//!    ratio ([`pairs`]).
+//! 4. The Hodges–Lehmann estimate and one-sided 95 % bounds by Wilcoxon decide whether B is worse, together with a
+//!    limit and a floor ([`decide`]).
 //! 5. A metric that is worse must be worse again in a second session with new processes ([`verdict`]).
-//! 6. The same slices show how often this gate would raise a false alarm on this machine, and which change it would
-//!    detect ([`certificate`]).
+//! 6. The same measurements show how often this gate would raise a false alarm on this machine, and which change it
+//!    would detect ([`certificate`]).
 
 pub mod certificate;
 pub mod decide;

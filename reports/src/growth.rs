@@ -1,9 +1,9 @@
-//! Decides whether a series grows faster than its budget: one pure function from samples to a verdict with its
-//! confidence.
+//! Decides whether a series of samples grows faster than its budget: one pure function from samples to a verdict with
+//! its confidence.
 //!
-//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` has the reasons. The module knows neither records
-//! nor names of budgets. Do not use least squares through raw samples here. Memory is autocorrelated, and least squares
-//! raises a false alarm in a third of clean runs.
+//! Owns the method that decides growth; `docs/decisions/025-when-growth-is-decided.md` has the reasons. The module
+//! knows neither records nor names of budgets. Do not use least squares through raw samples in this module. Memory is
+//! autocorrelated, and least squares raises a false alarm in a third of clean runs.
 
 use crate::statistics::blocks::{self, Blocks, Nature, Series};
 use crate::statistics::saw_tooth::SawTooth;
@@ -21,60 +21,60 @@ pub use shape::Step;
 pub use warm_up::WarmUp;
 
 pub const CONFIDENCE: f64 = 0.95;
-/// The confidence of late growth, which prevents a pass. The judge searches for late growth only after the whole run
-/// has passed.
+/// The confidence of late growth of a series, which prevents a pass. The judge searches for late growth only after the
+/// whole run has passed.
 const LATE_CONFIDENCE: f64 = 0.99;
-/// Confidence of each bound of the slopes of both halves. Growth has levelled off only if these bounds do not overlap;
-/// together their confidence is about 96 %.
+/// Confidence of each bound of the slopes of the first and second half of a series. Growth has levelled off only if the
+/// bounds of both slopes do not overlap; together their confidence is about 96 %.
 const BEND_CONFIDENCE: f64 = 0.9;
 /// If the lower bound of a slope is at least this many budgets, the result is a failure even if the series was never
 /// steady.
 const FAR: f64 = 10.0;
-/// For a failure of a series that was never steady, the second half must grow by this share of the first half's growth.
-/// Slower growth may belong to a warm-up that is not over.
+/// For a failure of a series that was never steady, the second half must grow by at least this fraction of the first
+/// half's growth. Slower growth in the second half may belong to a warm-up that is not over.
 const UNBROKEN: f64 = 0.6;
-/// A warm-up or a step does not matter to the verdict if it gains less than this share of the growth that the budget
-/// allows for the whole run.
+/// A warm-up or a sudden step does not matter to the verdict if it gains less than this fraction of the growth that the
+/// budget allows for the whole run.
 const MATTERS: f64 = 0.25;
-/// The least share of the scatter that is assumed to remain after subtracting a fitted parabola.
+/// The smallest fraction of the scatter that is assumed to remain after subtracting a fitted parabola.
 const SCATTER_LEFT_LEAST: f64 = 0.1;
-/// The share of the time that samples must cover for any verdict.
+/// The fraction of the time that samples must cover for any verdict.
 const COVERED_LEAST: f64 = 0.9;
 /// The longest time that one sample covers, in multiples of the usual time between samples.
 const REACH: f64 = blocks::REACH;
 /// Gaps up to this length, in seconds, are bridged. A busy machine sometimes delays a reader for some seconds, and in a
 /// run of a minute each such gap would split the series.
 const BRIDGED_S: f64 = 15.0;
-/// The share of the time that samples must still cover if short gaps are bridged.
+/// The fraction of the time that samples must still cover if short gaps are bridged.
 const BRIDGED_COVERED_LEAST: f64 = 0.8;
-/// The share of the time that samples must cover if only a failure can be the result.
+/// The fraction of the time that samples must cover if only a failure can be the result.
 const HOLED_COVERED_LEAST: f64 = 0.5;
-/// The share of the planned length that a pass needs: half of a run does not have the power of the plan. A failure does
-/// not need the planned length.
+/// The fraction of the planned length that a pass needs: half of a run does not have the power of the plan. A failure
+/// does not need the planned length.
 const PLANNED_LEAST: f64 = 0.9;
-/// How many times smaller than the distance between slope and budget the half width of an interval must be for a
-/// decision in four of five runs: `1 + 0.84 / 1.64`.
+/// The distance between slope and budget, in half widths of the slope's interval, with which four of five runs are
+/// decided: `1 + 0.84 / 1.64`.
 const POWER: f64 = 1.51;
-/// The greatest half width, in budgets, of an interval that can pass. If noise alone makes slopes of many budgets, one
-/// in twenty runs falls steeply by chance.
+/// The largest half width, in budgets, of an interval that can pass. If noise alone makes slopes of many budgets, one
+/// run in twenty falls steeply by chance.
 const WIDTH_MOST: f64 = 1.5;
-/// The least and the greatest factor by which a longer run is recommended. Growth exactly at its budget is never
+/// The smallest and the largest factor by which a longer run is recommended. Growth exactly at its budget is never
 /// decided.
 const LONGER: (f64, f64) = (1.1, 4.0);
 
-/// The series, its budget and the assumptions of the judgement.
+/// A series of samples, its budget and the assumptions for judging its growth.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// The samples of the series, without missing values.
     pub series: Series<'a>,
-    /// The most that the value may grow for each unit of the axis.
+    /// Maximum growth of the value for each unit of the axis.
     pub budget: f64,
     /// The planned length of the series, in seconds.
     pub planned_s: f64,
-    /// The least scatter that is assumed, in the unit of the value. A quiet minute does not prove that an hour is
+    /// The smallest scatter that is assumed, in the unit of the value. A quiet minute does not prove that an hour is
     /// quiet.
     pub sigma_least: f64,
-    /// The least correlation time that is assumed, in seconds. In a short series a long correlation time looks like
+    /// The shortest correlation time that is assumed, in seconds. In a short series a long correlation time looks like
     /// growth.
     pub tau_least_s: f64,
     /// The number of series that are judged against one budget, any of which may break it. The allowed chance of a
@@ -95,7 +95,7 @@ pub enum Outcome {
     Pass,
     /// With 95 % confidence the series grows faster than the budget.
     Fail,
-    /// The samples prove neither.
+    /// The samples prove neither slower nor faster growth than the budget.
     Inconclusive {
         /// The length of a run that would decide, in seconds; none if no length would.
         needed_s: Option<f64>,
@@ -104,12 +104,12 @@ pub enum Outcome {
     Invalid { why: Why },
 }
 
-/// Why a series proves nothing about growth. The text follows "growth is not judged: ".
+/// Why a series proves nothing about its growth. The text of the reason follows "growth is not judged: ".
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Why {
     #[error("samples cover only {:.0} % of the time", 100.0 * covered)]
     Missing {
-        /// The share of the time that the samples cover.
+        /// The fraction of the time that the samples cover.
         covered: f64,
     },
     #[error("there are no samples for {gap_s:.0} s")]
@@ -117,19 +117,19 @@ pub enum Why {
         /// The length of the gap, in seconds.
         gap_s: f64,
     },
-    /// The axis did not move: no objects or requests came.
+    /// The axis did not move: no objects or requests came in the run.
     #[error("the events that it is judged against did not happen")]
     AxisStill,
     #[error("the samples are not usable: {0}")]
     Unusable(statistics::Error),
 }
 
-/// Features of the shape of a series.
+/// Features of the shape of a series of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shape {
     /// The series grew at first and then stopped growing.
     pub levelled_off: bool,
-    /// The series grew only in its late part.
+    /// The series grew only late in the run.
     pub late: bool,
     /// The level of the series changed at once.
     pub step: Option<Step>,
@@ -140,25 +140,26 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     pub outcome: Outcome,
-    /// The slope that decided, in units of the value for each unit of the axis. Depending on the shape, the slope is
-    /// that of the whole series, of the series without its step, or of the time since it levelled off. None if no slope
-    /// was computed.
+    /// The slope that decided, in units of the value for each unit of the axis. Depending on the shape, this is the
+    /// slope of the whole series, of the series without its sudden step, or of the time since it levelled off. None if
+    /// no slope was computed.
     pub slope: Option<Slope>,
     pub warm_up: WarmUp,
     pub shape: Shape,
-    /// The scatter, correlation time and saw-tooth of the series; none if they were not computed.
+    /// The scatter, correlation time and saw-tooth shape of the series; none if they were not computed.
     pub nature: Option<Nature>,
-    /// The number of blocks through which the slope was fitted.
+    /// The number of blocks of samples through which the slope was fitted.
     pub blocks: usize,
 }
 
-/// Judges a series against its budget. O(n log n) in the number of samples, which is capped at [`blocks::SAMPLES_MAX`].
+/// Judges a series against its budget. The work is O(n log n) in the number of samples, which is capped at
+/// [`blocks::SAMPLES_MAX`].
 pub fn judge(question: &Question<'_>) -> Answer {
     judge_since(question, f64::NEG_INFINITY)
 }
 
 /// The end of a series' warm-up: the time before which its level differs from the later level. None if the series is
-/// too short. Changes below `matters`, in the unit of the value, are ignored.
+/// too short. Changes of the level below `matters`, in the unit of the value, are ignored.
 pub fn warm_up(series: &Series<'_>, matters: f64) -> Option<WarmUp> {
     let nature = blocks::nature(series).ok()?;
     Some(warm_up::find(&blocks::reduce(series, &nature).ok()?, matters))
@@ -169,7 +170,8 @@ pub fn judge_since(question: &Question<'_>, since_s: f64) -> Answer {
     judge_trusted(question, since_s, untrustworthy)
 }
 
-/// Judges a series with gaps for failure alone: gaps do not weaken the samples that exist. The result is never a pass.
+/// Judges a series with gaps for failure alone: gaps do not weaken the samples that exist, and the result is never a
+/// pass.
 pub fn judge_holed(question: &Question<'_>, since_s: f64) -> Answer {
     let answer = judge_trusted(question, since_s, |series| {
         let Sampled { covered, .. } = Sampled::of(series);
@@ -220,8 +222,8 @@ struct Steady {
     step: Option<Step>,
     axis: Vec<f64>,
     values: Vec<f64>,
-    /// The error of a slope over one second that the least correlation time causes, in units of the value for each unit
-    /// of the axis. Over a longer time the error falls with the power 3/2.
+    /// The error of a slope over one second that the shortest assumed correlation time causes, in units of the value
+    /// for each unit of the axis. Over a longer time this error falls with the power 3/2.
     error: f64,
     /// The confidence of each bound of the slopes.
     confidence: f64,
@@ -290,7 +292,7 @@ impl Steady {
         }
     }
 
-    /// Whether the second half of the series alone grows far faster than the budget and has not slowed down. Then the
+    /// Whether the second half of the series alone grows far faster than the budget and has not slowed down; then the
     /// end of the warm-up does not matter.
     fn is_far_above(&self, budget: f64) -> bool {
         let half = self.values.len() / 2;
@@ -302,7 +304,8 @@ impl Steady {
             .is_some_and(|(first, second)| second.lower > FAR * budget && second.estimate >= UNBROKEN * first.estimate)
     }
 
-    /// The side of the budget on which the slope lies, the slope that decided this, and the features of the shape.
+    /// Whether the slope is above or below the budget, the slope that decided this, and the features of the series'
+    /// shape.
     fn weigh(&self, question: &Question<'_>, mut shape: Shape) -> Result<(Side, Slope, Shape), statistics::Error> {
         let budget = question.budget;
         let whole = self.slope(0..self.values.len(), self.confidence)?;
@@ -347,8 +350,8 @@ impl Steady {
         self.widened(slope, self.confidence, cube(axis.0) + cube(axis.1))
     }
 
-    /// The slope with an interval at least as wide as the least correlation time requires, because a short series looks
-    /// quieter than it is. At the planned length the interval hardly changes.
+    /// The slope with an interval at least as wide as the shortest assumed correlation time requires, because a short
+    /// series looks quieter than it is. If the series has the planned length, this hardly changes the interval.
     fn widened(&self, slope: Slope, confidence: f64, cubes: f64) -> Result<Slope, statistics::Error> {
         let half = normal::quantile(confidence)? * self.error / cubes.sqrt();
         Ok(Slope {
@@ -368,7 +371,7 @@ impl Steady {
     }
 }
 
-/// The side of the budget on which a slope lies.
+/// Whether a slope is above the budget, below it, or undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Below,
@@ -388,8 +391,8 @@ impl Side {
     }
 }
 
-/// The error of a slope over one second, see [`Steady::error`]. Blocks of a saw-tooth are whole periods, so their
-/// scatter shows the whole error.
+/// The error of a slope over one second, see [`Steady::error`]. Blocks of a series with a saw-tooth shape are whole
+/// periods, so their scatter shows the whole error.
 fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Option<&Step>) -> f64 {
     let rate = rate(&question.series);
     if nature.saw_tooth.is_some() || rate <= 0.0 {
@@ -437,7 +440,7 @@ pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
 struct Sampled {
     /// The longest time that one sample covers, in seconds.
     reach_s: f64,
-    /// The share of the time that the samples cover.
+    /// The fraction of the time that the samples cover.
     covered: f64,
     /// The longest time between two samples.
     gap_s: f64,
@@ -478,7 +481,7 @@ fn untrustworthy(series: &Series<'_>) -> Option<Why> {
     })
 }
 
-/// Why growth cannot be judged if the axis does not move. None if the axis moves.
+/// Why growth cannot be judged if the axis (objects or requests) does not move; none if the axis moves.
 fn still(series: &Series<'_>) -> Option<Why> {
     let moved = series.axis.last().zip(series.axis.first()).is_some_and(|(last, first)| last > first);
     (!moved).then_some(Why::AxisStill)

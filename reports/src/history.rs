@@ -1,8 +1,8 @@
-//! A history of runs: a file with one JSON line for each run, for git, and the changes of level of its figures.
+//! A history of runs in a file for git with one JSON line for each run, and the changes of level of its figures.
 //!
-//! The functions are pure: they make a line from a judged record, read lines, and compare figures of one scenario over
-//! time. Like [`crate::diff`], a history gives no verdict, because the machine may have caused a change. Only builds
-//! that run at the same time show which one is slower.
+//! The functions of this module are pure: they make a line from a judged record, read lines, and compare figures of one
+//! scenario over time. Like [`crate::diff`], a history gives no verdict, because the machine may have caused a change.
+//! Only builds that run at the same time show which build is slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ use crate::record::Record;
 use crate::statistics::change_point::{self, VALUES_MAX};
 use crate::statistics::quantile::median;
 
-/// The schema of an [`Entry`].
+/// The name and version of the schema of an [`Entry`].
 pub const SCHEMA: &str = "longhaul.history/v1";
 /// Maximum number of runs in one history file: one an hour for ten years.
 pub const ENTRIES_MAX: usize = 100_000;
-/// The fewest runs with which a level counts as new: a single run that stands out is no change.
+/// A level counts as new only if at least this many runs have it: a single run that stands out is no change.
 const LEVEL_LEAST: usize = 3;
-/// The least size of a change of level, in usual differences between neighbouring runs, for each doubling of the number
-/// of runs.
+/// The penalty for a change of level: the usual difference between neighbouring runs, times this factor, times the
+/// binary logarithm of the number of runs.
 const PENALTY: f64 = 3.0;
-/// The least size of a change of level that is reported, as a share of the level, however certain the change is.
+/// Minimum size of a change of level that is reported, as a fraction of the level, however certain the change is.
 const SHARE_LEAST: f64 = 0.02;
 
 /// One run in the history.
@@ -54,7 +54,7 @@ pub struct Entry {
     pub figures: BTreeMap<String, Measured>,
 }
 
-/// A figure of a run.
+/// A figure of a run: its value and unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Measured {
@@ -96,7 +96,7 @@ pub struct Series {
     pub changes: Vec<Change>,
 }
 
-/// One run in a series.
+/// One run in the series of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Point {
@@ -167,7 +167,7 @@ pub fn scenarios(entries: &[Entry]) -> BTreeSet<&str> {
 }
 
 /// The figures of one scenario over time, by name, with their changes of level. Invalid runs are left out, because
-/// their measurements are not comparable. If a scenario has more than [`VALUES_MAX`] runs, the newest are used.
+/// their measurements are not comparable. If a scenario has more than [`VALUES_MAX`] runs, only the newest are used.
 pub fn series(entries: &[Entry], scenario: &str) -> Vec<Series> {
     let mut runs: Vec<&Entry> =
         entries.iter().filter(|entry| entry.name == scenario && entry.verdict != Verdict::Invalid).collect();
@@ -267,8 +267,8 @@ mod tests {
         assert!(error(&good.replace("\"seed\"", "\"sede\"")).contains("unknown field `sede`"));
     }
 
-    /// A change of level is found at its first run. Noise, one outlier, and a change below the least reported share are
-    /// not changes.
+    /// A change of level is found at its first run. Noise, one outlier, and a change that is too small to be reported
+    /// are not changes of level.
     #[test]
     fn a_new_level_is_found_and_noise_is_not() {
         let found = |entries: &[Entry]| series(entries, "smoke").remove(0).changes;

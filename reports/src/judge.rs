@@ -1,12 +1,12 @@
 //! Judges derive a verdict from the facts of a run record.
 //!
-//! Owns the verdict and the rules by which findings add up to it. Each judge is a function from [`Record`] to findings,
-//! in a file of its own. Judges read nothing else, so judging an old record again gives the same verdict.
+//! Owns the verdict on a run and the rules by which it follows from the findings. Each judge is a function from
+//! [`Record`] to findings, in a file of its own. A judge reads nothing but the record, so judging an old record again
+//! gives the same verdict.
 //!
-//! If a budget is broken whose facts are complete, the verdict is fail, whatever else is undecided. Otherwise it is
-//! invalid if no judged budget can be trusted. Otherwise it is inconclusive if a budget could not be decided *or none
-//! was judged*. Only in the remaining case it is pass. If a condition of validity is not met, `doubt.rs` decides which
-//! budgets become undecided.
+//! The verdict is fail if a budget is broken whose facts are complete, whatever else is undecided, else invalid if no
+//! judged budget can be trusted, else inconclusive if a budget could not be decided *or none was judged*, else pass. If
+//! a condition of validity is not met, `doubt.rs` decides which budgets become undecided.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,17 +78,18 @@ const JUDGES: [Judge; 16] = [
 /// The version of the schema of a judgement, as `verdict.json` names it.
 pub const SCHEMA: &str = "longhaul.verdict/v1";
 
-/// The verdict on a run. In a summary, later variants of the list take precedence over earlier ones.
+/// The verdict on a run. If findings have different verdicts, the later variant in this list decides the verdict on the
+/// run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every budget was met, with the stated confidence.
     Pass,
-    /// There is too little data; the text says how much more is needed.
+    /// There is too little data; the text of the finding says how much more is needed.
     Inconclusive,
-    /// The run itself cannot be trusted; the text says why.
+    /// The run cannot be trusted; the text of the finding says why.
     Invalid,
-    /// A budget was broken, with the stated confidence. Other gaps in the measurement do not hide it.
+    /// A budget was broken, with the stated confidence, and gaps in the measurement do not excuse it.
     Fail,
 }
 
@@ -96,8 +97,8 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `writes`, `finalizers`, `objects`, `children`, `requests`, `admission`, `alerts`, `api`, `registry`, `resources`,
-    /// `subject` or `validity`.
+    /// The judge: `events`, `writes`, `finalizers`, `objects`, `children`, `requests`, `admission`, `alerts`, `api`,
+    /// `registry`, `resources`, `subject` or `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,
@@ -109,13 +110,14 @@ pub struct Finding {
     pub limit: String,
     /// One sentence for people, with cause and numbers.
     pub text: String,
-    /// The used share of the limit, in percent: 100 is at the limit, and more is beyond it. For growth it is computed
-    /// from the upper bound. None if there is no number to divide, or if the limit is zero.
+    /// The percentage of the limit that was used: 100 is at the limit, and more is beyond it. For growth the percentage
+    /// is computed from the upper bound of the growth. None if the observed value is no number, or if the limit is
+    /// zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_pct: Option<u32>,
 }
 
-/// All findings about a run.
+/// All findings about a run, with the verdict that follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {
@@ -133,7 +135,7 @@ pub struct Judgement {
     pub exit_code: u8,
     /// The reason for the verdict, in one sentence.
     pub reason: String,
-    /// The words that name the subject's defects, each once; empty if no budget was broken.
+    /// The words that name the subject's kinds of defects, each once; empty if no budget was broken.
     #[serde(default)]
     pub words: Vec<Word>,
     /// One finding for each budget and each condition of validity, met or not.
@@ -145,15 +147,16 @@ pub struct Judgement {
 /// The text that follows a limit in a finding if the scenario does not set this limit.
 const BY_DEFAULT: &str = ", by default";
 
-/// Collects the findings of one record.
+/// Collects the findings about one record.
 #[derive(Debug, Default)]
 struct Findings {
-    /// Each finding with the rule or condition that it belongs to.
+    /// Each finding with the budget or condition that it belongs to.
     judged: Vec<(Name, Finding)>,
     notes: Vec<String>,
     /// For each undecided budget, the length of the steady phase that would decide it, in seconds.
     needed: Vec<(String, f64)>,
-    /// Rules with a default limit that the witness cannot decide, each with the facts that the witness does not report.
+    /// Budgets with a default limit that the witness cannot decide, each with the facts that the witness does not
+    /// report.
     unjudged: Vec<(Name, Vec<Sight>)>,
     unmet: Vec<Name>,
 }
@@ -201,15 +204,15 @@ pub fn never_hit(record: &Record) -> Vec<&record::PlannedFault> {
     validity::never_hit(record)
 }
 
-/// The verdict of all findings together. Met conditions of validity alone do not make a pass.
+/// The verdict of all findings together. A run in which only conditions of validity were judged and met does not pass.
 fn add_up(findings: &[Finding]) -> Verdict {
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Inconclusive);
     let judged = findings.iter().any(|finding| finding.judge != doubt::JUDGE);
     if worst == Verdict::Pass && !judged { Verdict::Inconclusive } else { worst }
 }
 
-/// The reason in one line: the finding that decided, the number of other such findings, and the gaps in the
-/// measurement.
+/// The reason for the verdict in one line: the finding that decided, the number of other such findings, and the gaps in
+/// the measurement.
 fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
     match (verdict, decisive.first()) {
@@ -267,7 +270,7 @@ impl Verdict {
 }
 
 impl Judgement {
-    /// Findings that are not a pass, in order: findings that decide the verdict come first.
+    /// Findings that are not a pass, ordered: findings that decide the verdict come first.
     pub fn crossed(&self) -> Vec<&Finding> {
         let mut crossed: Vec<_> = self.findings.iter().filter(|finding| finding.verdict != Verdict::Pass).collect();
         crossed.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
@@ -324,7 +327,7 @@ impl Findings {
         }
     }
 
-    /// Runs a judge on limits that the scenario does not set, and marks these limits as defaults.
+    /// Runs a judge on limits that the scenario does not set, and marks these limits in the findings as defaults.
     fn unasked(&mut self, judge: impl FnOnce(&mut Self)) {
         let before = self.judged.len();
         judge(self);
@@ -367,7 +370,7 @@ impl Findings {
         ));
     }
 
-    /// The rules and conditions that were broken.
+    /// The budgets and conditions that were broken.
     fn all_broken(&self) -> impl Iterator<Item = Name> {
         self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail).map(|(name, _)| *name)
     }
@@ -376,7 +379,7 @@ impl Findings {
         self.all_broken().any(|name| name == Name::of::<R>())
     }
 
-    /// The words of all broken rules, each once.
+    /// The words that name the defects behind all broken budgets, each word once.
     fn words(&self) -> Vec<Word> {
         let mut words: Vec<Word> = self.all_broken().filter_map(|name| name.word).collect();
         words.sort_unstable();

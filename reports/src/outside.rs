@@ -1,15 +1,14 @@
-//! Escapes text from outside so that a program displays it and does not act on it: in Markdown, in cells of a
+//! Escapes text of other programs, so that a program displays it and does not act on it: in Markdown, in cells of a
 //! spreadsheet, and on one line of a terminal.
 //!
 //! A record may come from an untrusted source, and so may its names, messages and log lines. This module owns the
 //! escaping of text that could mention a person, become a link, a table or a formula, or change the writing direction.
-//! The functions of the module are pure.
 
 use std::fmt::Write as _;
 
 pub use record::is_hidden;
 
-/// Text that is put into the middle of a possible mention, reference or link. GitHub searches the displayed text for
+/// Text that is inserted into a possible mention, reference or link to break it. GitHub searches the displayed text for
 /// mentions, so an HTML entity alone prevents nothing.
 const APART: &str = "&#8203;";
 
@@ -30,8 +29,8 @@ fn plain(c: char, out: &mut String) {
     }
 }
 
-/// Escapes a text for the Markdown of GitHub and GitLab. The result becomes no table cell, link, mention, reference to
-/// an issue, or HTML.
+/// Escapes a text for the Markdown of GitHub and GitLab. The escaped text becomes no table cell, link, mention,
+/// reference to an issue, or HTML.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text.chars();

@@ -1,7 +1,7 @@
 //! Renderers show a judged run on a terminal, in a pull request, to a CI system, to a program, and in a browser.
 //!
-//! Owns the files that are written after the run. Each renderer is a pure function of record and judgement: the same
-//! record gives the same bytes, on any machine and at any time. Renderers do not judge.
+//! Owns the list of files that are written after a run. Each renderer is a pure function of record and judgement: the
+//! same record gives the same bytes, on any machine and at any time.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -45,7 +45,7 @@ struct Renderer {
     render: fn(&Record, &Judgement) -> Result<String, Error>,
 }
 
-/// The renderers, in the order in which their files are written.
+/// The renderers of reports, in the order in which their files are written.
 const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
 
 /// The names of the reports in a run's directory, and the purpose of each report.
@@ -84,7 +84,7 @@ pub fn write_all(dir: &Path) -> Result<Judgement, Error> {
     Ok(judgement)
 }
 
-/// Writes every report of a judged record into its directory.
+/// Writes every report of a judged record into the record's directory.
 pub fn write_reports(dir: &Path, record: &Record, judgement: &Judgement) -> Result<(), Error> {
     let texts: Vec<(&str, String)> = RENDERERS
         .iter()

@@ -1,6 +1,7 @@
 //! The contents of the HTML report about a test suite that ran against the mock control plane with faults.
 //!
-//! Owns only the types of the facts in the report. `longhaul envtest` fills the values in; this module judges nothing.
+//! Owns only the types of the facts in the report. `longhaul envtest` fills these types with values; this module judges
+//! nothing.
 
 use std::fmt;
 
@@ -14,7 +15,6 @@ pub struct Suite {
     /// The faults of the run, drawn from a seed or read from a file: `chaos, order`.
     pub faults: String,
     pub seed: u64,
-    /// When the run started, as text.
     pub started: String,
     /// The length of the run, in milliseconds.
     pub length_ms: u64,
@@ -22,7 +22,7 @@ pub struct Suite {
     pub tests: Vec<Test>,
     /// Hits of faults, in order of time.
     pub hits: Vec<Hit>,
-    /// Counts of requests and writes, by time ranges.
+    /// Counts of requests and writes for each range of time.
     pub stretches: Vec<Stretch>,
     /// Tables of names with a count for each name.
     pub tables: Vec<Table>,
@@ -81,9 +81,9 @@ pub struct Stretch {
     /// The end of the time range, in milliseconds since the start of the suite.
     pub until_ms: u64,
     pub requests: u64,
-    /// Object versions that were written.
+    /// Number of object versions that were written.
     pub commits: u64,
-    /// Writes that failed with a conflict.
+    /// Number of writes that failed with a conflict.
     pub conflicts: u64,
 }
 

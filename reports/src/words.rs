@@ -1,4 +1,4 @@
-//! Texts of numbers for people: `12,345`, `4.2 ms`, `18.4 MiB`, `1 h 5 min`.
+//! Texts of numbers for people, such as `12,345`, `4.2 ms`, `18.4 MiB`, `1 h 5 min`.
 //!
 //! Owns the texts of numbers in findings and reports. Rounding may move a text across a limit, so judges compare
 //! numbers and never these texts.
@@ -22,7 +22,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// Maximum number of characters of a sentence for which a report has one line. Longer sentences are cut.
+/// Maximum number of characters of a sentence for which a report has one line; longer sentences are cut.
 const SENTENCE_MAX: usize = 270;
 
 pub fn first_sentence(text: &str) -> String {

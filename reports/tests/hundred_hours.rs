@@ -1,8 +1,8 @@
-//! Tests a record of a hundred hours: its size, the size of its HTML report, and its verdicts. The record keeps only
-//! some of its samples, and the verdicts must be those for all samples.
+//! Tests a record of a hundred hours: its size, the size of its HTML report, and its verdicts. A record of a hundred
+//! hours keeps only some of its samples, and the verdicts must be those for all samples.
 //!
-//! All rows except histograms are really written. Histograms are written for a few time ranges. The size for the time
-//! after each range is estimated from the range, although a real file would be smaller.
+//! The test really writes all rows except histograms. The test writes histograms for a few time ranges, and estimates
+//! from each range the size for the time after it. A real file is smaller than this estimate.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be written or read is a failure of the test")]
 #![expect(
@@ -29,12 +29,12 @@ const RUN: Run = Run { length_ms: 100 * HOUR_MS, peak_ms: 50 * HOUR_MS + 2000 };
 /// The length of each time range whose latencies are written, in milliseconds.
 const STRETCH_MS: u64 = HOUR_MS / 3;
 const STRETCHES: [Range<u64>; 4] = [stretch(0), stretch(1), stretch(10), stretch(40)];
-/// Size of the two files, in bytes, with the subject's output, as `scenarios` rotates them.
+/// Size of the two files with the subject's output, in bytes, as `scenarios` rotates them.
 const SUBJECT_LOG_BYTES: u64 = 2 * (8 << 20);
 /// Maximum size of a record of 100 hours, in bytes, and of its HTML report.
 const RECORD_BYTES_MAX: u64 = 200_000_000;
 const PAGE_BYTES_MAX: u64 = 2_000_000;
-/// The planted leak: four times the budget, in bytes an hour.
+/// The leak in the run: four times the budget, in bytes an hour.
 const LEAK_BYTES_PER_HOUR: f64 = 4.0 * 65_536.0;
 
 const fn stretch(hour: u64) -> Range<u64> {

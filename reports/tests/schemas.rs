@@ -1,5 +1,5 @@
 //! Tests that the committed JSON schemas equal the schemas that the Rust types generate. `LONGHAUL_UPDATE_SCHEMAS=1`
-//! writes them again.
+//! writes these schemas again.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Compares the statistics with results of `SciPy` and `statsmodels`, which `fixtures/statistics/make.py` recorded.
+//! Compares the results of the crate `statistics` with results of `SciPy` and `statsmodels`, which
+//! `fixtures/statistics/make.py` recorded.
 
 #![expect(clippy::unwrap_used, reason = "the fixtures are part of the test")]
 

@@ -1,7 +1,7 @@
-//! The cost of the service's webhook beside the least cost of any webhook: `cargo xtask bench admission`.
+//! `cargo xtask bench admission`: the cost of the service's webhook, compared with the least cost of any webhook.
 //!
-//! This module defines the order of the measurements. Each webhook is a separate process on a processor of its own. The
-//! benchmark's process is the client and the image registry of all webhooks, and sends all of them the same bytes.
+//! Each webhook is a separate process on a processor of its own. The benchmark's process is the client and the image
+//! registry of all webhooks, and sends all of them the same bytes.
 
 mod digester;
 mod measure;
@@ -20,15 +20,15 @@ use measure::Effort;
 const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(3), paced: Duration::from_secs(20) };
 const QUICK: Effort = Effort { rounds: 2, window: Duration::from_secs(1), paced: Duration::from_secs(5) };
 
-/// Measures the service's webhook beside a plain hyper server that reads the body and answers a constant. If a Go toolchain is installed,
-/// k8s-digester's webhook is measured as well. Default: everything except `--verify`, about five minutes. Exit 0 if every requirement is
-/// met, 1 if one is not, 2 if one could not be measured.
+/// Measures the service's webhook, and for comparison a plain hyper server that reads the body and answers a constant.
+/// If a Go toolchain is installed, k8s-digester's webhook is measured as well. Default: everything except `--verify`,
+/// about five minutes. Exit code: 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Measure only speed or only memory.
     #[arg(long, value_name = "WHAT")]
     only: Option<What>,
-    /// Measure the cost of verifying signatures instead, beside `cosign verify` if cosign is installed.
+    /// Measure instead the cost of verifying signatures, compared with `cosign verify` if cosign is installed.
     #[arg(long, conflicts_with = "only")]
     verify: bool,
     /// Do not measure k8s-digester.

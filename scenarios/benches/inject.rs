@@ -1,9 +1,9 @@
 //! The cost of an injection: `cargo xtask bench inject`.
 //!
-//! The first measurement is the rate and the bytes of sending chunks into an API server. For comparison, the benchmark
-//! itself sends as Zarf does. The second measurement is the seed's memory, and how fast it assembles the mounted
-//! chunks, compared with computing SHA-256 alone. Injector and seed are the released programs; the mock API server runs
-//! in the benchmark's process.
+//! The first measurement is the rate, and the number of bytes, of sending chunks into an API server. For comparison,
+//! the benchmark itself also sends chunks by Zarf's method. The second measurement is the memory of the injected
+//! program, and its rate of assembling mounted chunks, compared with SHA-256 alone. Injector and injected program are
+//! the released programs; the mock API server runs in the benchmark's process.
 
 mod assembly;
 mod forwarder;
@@ -15,26 +15,27 @@ use anyhow::Result;
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::{Report, Samples, median};
 
-/// Limit of the bytes that are sent in addition to the payload, in percent of the payload's size. Base64 adds a third;
-/// the rest are names, digests, HTTP heads and TLS.
+/// Limit of the bytes that are sent in addition to the payload, in percent of the payload's size. Base64 adds a third
+/// to the payload; the rest are names, digests, HTTP heads and TLS.
 const OVERHEAD_PCT: f64 = 40.0;
 /// Required rate of an assembly, in percent of the rate of SHA-256 alone on one core.
 const OF_SHA_PCT: f64 = 50.0;
 /// Smallest size in megabytes for which the rate is a requirement. An assembly of 10 MB takes about 12 ms, of which 3
-/// ms start the process and touch its memory for the first time. So the rate of smaller sizes is only shown.
+/// ms start the process and touch its memory for the first time. Rates of smaller sizes are therefore only shown.
 const RATED_MB: usize = 200;
-/// Allowed peak memory of the seed, in megabytes.
+/// Allowed peak memory of the injected program, in megabytes.
 const PEAK_MB: f64 = 6.0;
 
-/// Measures injector and seed. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
+/// Measures the injector and the injected program. Exit code: 0 if every requirement is met, 1 if one is not, 2 if one
+/// could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {}
 
 /// Sizes of the payloads, and number of rounds.
 struct Effort {
     rounds: usize,
-    /// Megabytes sent to the API servers. The etcd of a real API server holds 2 GiB, and deleted objects count until
-    /// etcd is compacted.
+    /// Size in megabytes of the payload that is sent to the API servers. The etcd of a real API server holds 2 GiB, and
+    /// deleted objects count until etcd is compacted.
     sent_mb: usize,
     assembled_mb: &'static [usize],
 }
@@ -58,7 +59,7 @@ pub(crate) async fn measure(quick: bool, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Sends alternately with the injector and as Zarf does, so that a slow moment of the machine hits both.
+/// Sends alternately with the injector and by Zarf's method, so that a slow moment of the machine affects both.
 async fn sent(server: &ApiServer, effort: &Effort, report: &mut Report) -> Result<()> {
     let stage = sending::Stage::start(server, effort.sent_mb).await?;
     let (mut ours, mut zarf) = (Vec::new(), Vec::new());
@@ -102,7 +103,7 @@ async fn sent(server: &ApiServer, effort: &Effort, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// Alternates between assembling with the seed and computing SHA-256 alone.
+/// Alternates between assembling with the injected program and computing SHA-256 alone.
 async fn assembled(megabytes: usize, rounds: usize, report: &mut Report) -> Result<()> {
     let mounted = payload::Payload::mount(megabytes)?;
     let mut samples = Samples::none();

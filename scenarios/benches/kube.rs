@@ -1,7 +1,7 @@
-//! The cost of the mock API server beside that of a real kube-apiserver: `cargo xtask bench kube`.
+//! `cargo xtask bench kube`: the cost of the mock API server, compared with that of a real kube-apiserver.
 //!
-//! This module defines the order of the measurements. Each server is a separate process, and the mock has its usual
-//! settings. The benchmark's process is the client of both servers, over TLS, with the same code and the same bytes.
+//! Each server is a separate process, and the mock has its usual settings. The benchmark's process is the client of
+//! both servers, over TLS, with the same code and the same bytes.
 
 mod figures;
 mod lags;
@@ -22,7 +22,7 @@ use measure::{Effort, Part, Subject};
 
 /// Number of requests to the mock for each request to the real server, because the mock's cost per request is small.
 const WORK: usize = 10;
-/// Limit of open files in addition to those of the watchers: connections, pipes, the async runtime.
+/// Number of open files in addition to those of the watchers: connections, pipes, the async runtime.
 const DESCRIPTORS_SPARE: u64 = 200;
 
 const FULL: Effort = Effort {
@@ -44,17 +44,18 @@ const QUICK: Effort = Effort {
     ..FULL
 };
 
-/// Measures the mock API server. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, the real server is measured as well.
-/// Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
+/// Measures the mock API server. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, the real server
+/// is measured as well. Exit code: 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Run only this measurement. Default: all except `scale-…`, each of which takes minutes and prints the memory that it needs.
+    /// Run only this measurement. Default: all measurements except `scale-…`, each of which takes minutes and prints
+    /// the memory that it needs.
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
     /// Do not measure the real server.
     #[arg(long)]
     mock_only: bool,
-    /// Measure the mock of this build of `longhaul`.
+    /// Measure the mock of the `longhaul` program at this path.
     #[arg(long, value_name = "PATH", hide = true)]
     program: Option<PathBuf>,
 }
@@ -80,7 +81,7 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
     measured
 }
 
-/// Measures the memory of watchers on freshly started servers, and everything else on servers that are started
+/// Measures the memory of watchers on freshly started servers, and all other figures on servers that are started
 /// afterwards.
 async fn beside(arguments: &Arguments, effort: Effort) -> Result<(Vec<Subject>, Result<()>)> {
     let mut fresh = start(arguments, true).await?;
@@ -99,7 +100,7 @@ async fn beside(arguments: &Arguments, effort: Effort) -> Result<(Vec<Subject>, 
     Ok((subjects, measured))
 }
 
-/// Starts the mock. Starts the real server as well if it is installed and the machine has enough memory.
+/// Starts the mock API server. Starts the real server as well if it is installed and the machine has enough memory.
 async fn start(arguments: &Arguments, has_room: bool) -> Result<Vec<Subject>> {
     let mock = ApiServer::process(arguments.program.as_deref()).await?;
     let mut subjects = vec![Subject::new(mock, WORK).await.context("on the mock")?];

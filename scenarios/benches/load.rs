@@ -1,7 +1,7 @@
-//! Longhaul's load generator beside wrk, h2load, hey, ab and oha: `cargo xtask bench load`.
+//! `cargo xtask bench load`: compares Longhaul's load generator with wrk, h2load, hey, ab and oha.
 //!
-//! This module defines the order of the measurements. One hyper TLS server and every generator are separate processes.
-//! The CPU time of a generator is the kernel's count for ended child processes.
+//! The called hyper TLS server and every load generator are separate processes. The CPU time of a load generator is the
+//! kernel's count for ended child processes.
 
 mod honesty;
 pub(crate) mod ours;
@@ -14,8 +14,9 @@ use anyhow::Result;
 
 use crate::kit::report::Report;
 
-/// Measures the load generator beside wrk, h2load, hey, ab and oha, as far as they are installed. Default: speed, honesty and lateness,
-/// about five minutes. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
+/// Measures Longhaul's load generator, and for comparison those of wrk, h2load, hey, ab and oha that are installed.
+/// Default: speed, honesty and lateness, about five minutes. Exit code: 0 if every requirement is met, 1 if one is not,
+/// 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Measure only the highest rates and the CPU time of a request.
@@ -24,7 +25,8 @@ pub(crate) struct Arguments {
     /// Measure only the latencies reported for a server that freezes, and the lateness of requests.
     #[arg(long)]
     honesty: bool,
-    /// Measure only memory after one million and after ten million requests. This takes ten minutes or more.
+    /// Measure only memory after one million and after ten million requests. This measurement takes ten minutes or
+    /// more.
     #[arg(long)]
     memory: bool,
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: the cost of one program of Longhaul beside
-//! the least possible cost, or beside the cost of alternatives.
+//! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: the cost of one program of Longhaul,
+//! compared with the least possible cost or with alternatives.
 //!
 //! This module parses the command line and runs the requested benchmark; `kit` has the code that all benchmarks share.
-//! Measured programs are separate processes. The benchmark's process is their client and runs the servers that they
-//! need. `cargo test` measures nothing here.
+//! Measured programs are separate processes. The benchmark's process is the client of measured programs and runs the
+//! servers that they need. With `cargo test` this benchmark measures nothing.
 
 mod admission;
 mod inject;
@@ -26,7 +26,7 @@ use reports::exit;
 #[derive(Parser)]
 #[command(name = "cargo xtask bench")]
 struct Cli {
-    /// Measure fewer and shorter rounds, and smaller sizes.
+    /// Measure with fewer and shorter rounds, and smaller sizes.
     #[arg(long, global = true)]
     quick: bool,
     /// Write all figures to this file.
@@ -39,7 +39,7 @@ struct Cli {
     what: Option<What>,
 }
 
-/// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+/// Exit code: 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(Subcommand)]
 enum What {
     Admission(admission::Arguments),
@@ -80,8 +80,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns true if every requirement is met. If a measurement fails, the figures of earlier ones are still written and
-/// shown.
+/// Returns true if every requirement is met. If a measurement fails, the figures of earlier measurements are still
+/// written and shown.
 fn run(what: &What, cli: &Cli) -> Result<bool> {
     // This comes before there is any thread, so that all of them stay off the subject's processor.
     let cores = if matches!(what, What::Admission(_)) { Cores::divide()? } else { Cores::shared() };

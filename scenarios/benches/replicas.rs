@@ -1,9 +1,10 @@
-//! The cost of the API that scales Deployments beside the least cost of any such server: `cargo xtask bench replicas`.
+//! `cargo xtask bench replicas`: the cost of the API that scales Deployments, compared with the least cost of any
+//! server.
 //!
-//! Three servers answer the same request over TLS 1.3 with client certificates. The first is the service, and the
-//! second a plain hyper server that answers a constant (the floor). With a Go toolchain there is a third: a minimal Go
-//! server with client-go's informer and net/http (`go/main.go`). Each server is a separate process; the benchmark's
-//! process is the API server and the client of all three servers.
+//! The benchmark measures three servers that answer the same request over TLS 1.3 with client certificates. The first
+//! server is the service, and the second a plain hyper server that answers a constant. The third server needs a Go
+//! toolchain: a minimal Go server with client-go's informer and net/http (`go/main.go`). Each server is a separate
+//! process; the benchmark's process is the API server and the client of all three servers.
 
 mod client;
 mod subject;
@@ -20,15 +21,15 @@ use world::World;
 
 /// Number of connections, each of which sends one request after the other.
 const CONNECTIONS: usize = 16;
-/// Required answers per second of the service, in percent of those of the plain server.
+/// Required answers per second of the service, in percent of the plain server's answers per second.
 const OF_THE_FLOOR_PCT: f64 = 80.0;
-/// Number of Deployments, and the allowed resident memory of the service in MiB with this many.
+/// Each measurement: number of Deployments, and the service's allowed resident memory in MiB with these Deployments.
 const SIZES: [(u32, f64); 2] = [(10_000, 20.0), (100_000, 120.0)];
 /// Writes per second by other clients while replica counts are read.
 const UPDATES_PER_SECOND: u32 = 1000;
 
-/// Measures the service's API that scales Deployments. Exit 0 if every requirement is met, 1 if one is not, 2 if one
-/// could not be measured.
+/// Measures the service's API that scales Deployments. Exit code: 0 if every requirement is met, 1 if one is not, 2 if
+/// one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Skip the Go server.
@@ -75,8 +76,8 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
     Ok(())
 }
 
-/// Measures answers per second and their times, server by server in turn. Then measures TLS handshakes, and reads while
-/// other clients write.
+/// Measures answers per second and answer times of all servers, one after the other. Also measures TLS handshakes, and
+/// reads while other clients write.
 async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut Report) -> Result<()> {
     let mut samples = Samples::none();
     for _ in 0..effort.rounds {

@@ -1,9 +1,9 @@
 //! `cargo xtask calibrate`: checks the judges. Each planted bug must be caught by the judge for this bug and by no
 //! other, and runs without bugs must pass.
 //!
-//! The module `plants` has the table of planted bugs, `play` the order of runs, `gate` the bugs that only a comparison
-//! of two builds finds, `synthetic` the judge of growth on generated series, `result` the result, and `render` the
-//! reports. No module here judges a run; they read the verdicts.
+//! Modules: `plants` (table of planted bugs), `play` (order of runs), `gate` (bugs that only a comparison of two builds
+//! finds), `synthetic` (judge of growth on generated series), `result`, `render`. No module of the calibration judges a
+//! run; the modules only read verdicts.
 
 use std::path::Path;
 

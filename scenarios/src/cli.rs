@@ -52,7 +52,7 @@ const RENAMED: [(&str, &str); 9] = [
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 110)]
 struct Cli {
-    /// When output has colours. With `auto`: on a terminal, unless `NO_COLOR` is set.
+    /// When output has colours. With `auto`, output has colours on a terminal, unless `NO_COLOR` is set.
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]
@@ -79,7 +79,7 @@ enum Command {
         scenarios: Vec<String>,
         #[command(flatten)]
         outside: Outside,
-        /// Print the plan of each scenario: its steps, its length, and the budgets that this length can decide.
+        /// Print the plan of each scenario: its events, its length, and the budgets that this length can decide.
         #[arg(long)]
         plan: bool,
     },
@@ -93,10 +93,10 @@ enum Command {
         #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
         csv: Option<String>,
     },
-    /// Compare subjects, runs or a history. With --subject, plays one scenario with several subjects, and writes one table and one HTML
-    /// page. With run directories, shows their budgets, figures, and differences of scenario, machine and program side by side. With
-    /// --into, keeps a history file with one line per run. With a history file, shows the runs at which a figure shifted. Gives no verdict:
-    /// exit 0.
+    /// Compare subjects, runs or a history. With --subject, runs one scenario with several subjects, and writes one
+    /// table and one HTML page. With run directories, shows their budgets, figures, and differences of scenario,
+    /// machine and program side by side. With --into, keeps a history file with one line per run. With a history file,
+    /// shows the runs at which a figure shifted. Gives no verdict: exit 0.
     Compare(Box<compare::Arguments>),
     /// Decide whether build B is worse than build A. Both builds are measured side by side on this machine. Exit 0 B is the same or better,
     /// 1 B is worse, 2 not decided.
@@ -129,8 +129,8 @@ enum Command {
     /// Run the library's scenarios and planted bugs on every control plane, and write one table; `cargo xtask worlds`.
     #[command(hide = true)]
     Worlds(worlds::Arguments),
-    /// Send one share of a load plan. Started by `load --workers` on this machine, or by `load --worker` on another
-    /// machine.
+    /// Send some of the requests of a load plan, as one of several workers. Started by `load --workers` on this
+    /// machine, or by `load --worker` on another machine.
     #[command(hide = true)]
     Worker {
         /// Print nothing until an empty line arrives on stdin. Needed by a worker in a Pod, because the coordinator
@@ -170,7 +170,7 @@ pub fn main() -> ExitCode {
         return mock_clock::command_line(words);
     }
     if let Some(program) = std::env::args_os().next().as_deref().and_then(mock_envtest::Program::called) {
-        // A test suite called the program by this name and waits: nothing else is read or made.
+        // A test suite started the program under this name and waits for it, so nothing else is prepared.
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         return program.run(&arguments);
@@ -275,7 +275,6 @@ fn init_log() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| crate::shown::Lines(std::io::stderr())).init();
 }
 
-/// Runs an asynchronous command until it ends.
 fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().context(Broken("failed to start threads"))?;
@@ -298,7 +297,7 @@ struct Broken(&'static str);
 /// itself failed.
 fn failed(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<crate::scenario::Error>() {
-        // The text begins with its file.
+        // The text begins with the name of the file.
         crate::out::err!("{error}");
     } else {
         crate::out::err!("longhaul: {error:#}");
@@ -355,7 +354,7 @@ mod tests {
         }
     }
 
-    /// However narrow a terminal is, it need not wrap a line of a help text.
+    /// On a narrow terminal, no line of a help text is wider than the terminal.
     #[test]
     fn every_help_fits_into_a_narrow_terminal() {
         for width in [50, 80] {

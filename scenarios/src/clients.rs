@@ -17,7 +17,7 @@ use crate::scenario::Need;
 use clap::ValueEnum as _;
 use descriptor::{Client, Entry, Run};
 
-/// One version of a client, used in one way: a column of the matrix.
+/// A column of the matrix: one version of a client with one of its functions that watch.
 #[derive(Debug, Clone)]
 pub struct Column {
     client: Client,
@@ -54,7 +54,6 @@ pub enum Missing {
     Folder { id: String, source: std::io::Error },
 }
 
-/// Description and files of one adapter.
 struct Adapter {
     descriptor: &'static str,
     files: &'static [(&'static str, &'static str)],
@@ -115,7 +114,7 @@ impl Column {
         &self.entry.mode
     }
 
-    /// Settings that are shorter than the client's defaults.
+    /// Timeouts and intervals that are shorter than the client's defaults.
     pub fn clocks(&self) -> &str {
         &self.client.clocks
     }
@@ -182,7 +181,7 @@ impl Column {
         Ok(std::iter::once("env".to_owned()).chain(variables).chain(command).collect())
     }
 
-    /// The content of a file of the adapter. A test checks that each named file exists.
+    /// The content of a file of the adapter.
     fn content(&self, name: &str) -> &'static str {
         self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content)
     }

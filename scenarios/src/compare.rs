@@ -1,7 +1,7 @@
 //! `longhaul compare SCENARIO --subject …`: runs one scenario with several subjects, each run in its own process.
 //!
 //! Owns the order of runs and the folders of the run records. [`reports::compare`] computes the results from the
-//! records alone. A subject that crashes or cannot start becomes a row of the result and does not end the comparison.
+//! records alone. A subject that crashes or cannot start is listed in the result and does not end the comparison.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,11 +32,10 @@ pub(crate) const FILES: [&str; 3] = ["compare.html", "compare.md", "compare.json
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) chosen: Chosen,
-    /// The argument as the user wrote it.
+    /// The subject as the user named it on the command line.
     pub(crate) word: String,
 }
 
-/// Settings from the command line.
 pub(crate) struct Choice {
     /// The name of the scenario as the user wrote it.
     pub(crate) scenario: String,
@@ -67,13 +66,13 @@ struct Run {
     failure: Option<String>,
 }
 
-/// Runs all subjects and writes the result in all formats. An error means that nothing was compared.
+/// Runs all subjects and writes the result in all formats. On error, nothing was compared.
 pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Comparison> {
     std::fs::create_dir_all(&choice.out).with_context(|| format!("failed to make {}", choice.out.display()))?;
     let empty = std::fs::read_dir(&choice.out).is_ok_and(|mut entries| entries.next().is_none());
     ensure!(empty, "{} is not empty: name another folder with --out", choice.out.display());
     let clocks = if choice.own_clocks { Vec::new() } else { crate::clients::clocks(&choice.source.scenario) };
-    // Installed one after the other before any clock runs: two installations at once would not be faster.
+    // Installed one after the other, before any time limit runs: two installations at once would not be faster.
     let mut starts = Vec::new();
     for subject in &choice.subjects {
         // If the user interrupts, the installation must not continue. Dropping the future ends its programs (npm and

@@ -39,8 +39,7 @@ pub fn raise(needed: u64) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A sufficient limit stays unchanged, and the error names a hard limit that is too low. One test checks both,
-    /// because the limit belongs to the whole process.
+    /// A sufficient limit stays unchanged, and the error names a hard limit that is too low.
     #[test]
     fn what_is_enough_is_left_alone_and_a_low_hard_limit_is_named() {
         let before = getrlimit(Resource::Nofile);

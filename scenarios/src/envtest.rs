@@ -2,7 +2,7 @@
 //! each seed, and reads the record after the run.
 //!
 //! This module runs a suite once; the module `repeat` repeats it. The suite starts `mock-envtest` through links to this
-//! program with the names of the real programs. The module `ledger` reads the records of these processes.
+//! program with the names of the real programs. The module `ledger` reads the records of the `mock-envtest` processes.
 
 mod behind;
 mod hot;
@@ -35,7 +35,7 @@ use crate::signals::Signals;
 /// The default timeout for Gomega, instead of Gomega's own one second. A Go client waits nearly a second before it
 /// reopens a watch, so a correct suite would fail.
 const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
-/// The environment variable for the folder of fabric8's test kit, which otherwise is in the home folder.
+/// The environment variable for the folder of fabric8's test kit, whose default is in the home folder.
 const FABRIC8: &str = "KUBE_API_TEST_DIR";
 /// The environment variable for the Kubernetes version that a suite with fabric8's test kit requests.
 const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
@@ -81,7 +81,7 @@ pub(crate) struct Suite {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub code: u8,
-    /// Whether a signal came during the run.
+    /// Whether a signal ended the run.
     pub was_ended: bool,
     pub counts: Counts,
 }
@@ -161,7 +161,7 @@ impl Suite {
         let started = Instant::now();
         let (status, was_ended) = self.run(programs.path(), &record, how, signals).await?;
         let took = started.elapsed();
-        // Most random faults come after the end of a suite. A fault that the user wrote is meant to have hits.
+        // Only faults that the user wrote must have hits: most random faults are planned after the end of the suite.
         let ledger = Ledger::read(&record, &self.results, &session.faults, &self.manager)?;
         ledger.write(&record)?;
         let suites = code_of(status);
@@ -175,8 +175,8 @@ impl Suite {
         Ok(played)
     }
 
-    /// A folder for the record of one run. The name is unique, because a short suite may run several times within a
-    /// second.
+    /// A folder for the record of one run. The folder's name is unique, because a short suite may run several times
+    /// within a second.
     fn record(&self, seed: u64, began: jiff::Timestamp) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.runs).with_context(|| format!("failed to make {}", self.runs.display()))?;
         let name = format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S"));
@@ -194,8 +194,8 @@ impl Suite {
         anyhow::bail!("{} has too many records of one second", self.runs.display())
     }
 
-    /// Starts the suite and waits for it. Returns its status, and whether a signal came. The suite uses the input and
-    /// output of this process, or writes to files of the record.
+    /// Starts the suite and waits for it. Returns the suite's status, and whether a signal came. The suite uses the
+    /// input and output of this process, or writes to files of the record.
     async fn run(&self, programs: &Path, record: &Path, how: How, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
@@ -264,7 +264,7 @@ impl Suite {
         err!("longhaul:   {}", played.record.join(page::FILE).display());
     }
 
-    /// A text on how requests of the manager are distinguished from those of the suite.
+    /// A text on how requests of the manager are distinguished from requests of the suite.
     fn touched(&self) -> String {
         match (&self.manager.agent, &self.manager.user) {
             (Some(agent), _) => format!("requests with `{agent}` in their user agent"),

@@ -1,8 +1,9 @@
-//! `longhaul gate`: compares two builds, slice by slice, until build B is known to be worse or not worse.
+//! `longhaul gate`: measures two builds alternately, until build B is known to be worse or not worse than build A.
 //!
-//! Owns the order of the steps: starts both builds, finds the saturation of each build, alternates slices, judges, and
-//! confirms a difference in a second session with new processes. [`mod@slice`] measures one slice; [`book`] keeps the
-//! record. `reports::gate` computes the verdict from the record alone.
+//! Starts both builds, finds the saturation (highest rate of valid answers) of each, alternates slices (short
+//! measurements of one build), judges, and confirms a difference in a second session with new processes. [`mod@slice`]
+//! measures one build for a short time; [`book`] keeps the record. `reports::gate` computes the verdict from the record
+//! alone.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -33,8 +34,8 @@ mod work;
 
 pub(crate) use book::{again, conclude, open};
 
-/// Maximum rate of reviews in a gate, as a share of the slower build's saturation. At higher rates, queues would decide
-/// instead of the builds.
+/// Maximum rate of reviews in a gate, as a share of the slower build's saturation. At higher rates, the lengths of
+/// queues would decide instead of the builds.
 const SHARE_OF_SATURATION: f64 = 0.5;
 /// Time of full load that finds the saturation of each build and warms up the build.
 const FILLING: Duration = Duration::from_millis(1500);
@@ -46,13 +47,12 @@ const CONNECTIONS: usize = 8;
 const PASS: Duration = Duration::from_millis(1500);
 const QUICK_PASS: Duration = Duration::from_millis(300);
 
-/// Settings from the command line.
 pub(crate) struct Choice {
-    /// The scenario; its phases describe one slice.
+    /// The scenario, whose phases describe one short measurement of a build.
     pub(crate) source: Source,
     pub(crate) a: Contestant,
     pub(crate) b: Contestant,
-    /// Blocks of four slices per session, and whether the user set the number.
+    /// Number of blocks per session (each block measures each build twice), and whether the user set the number.
     pub(crate) blocks: (u32, bool),
     /// Maximum time of the gate, for both sessions together.
     pub(crate) limit: Duration,
@@ -81,7 +81,7 @@ struct Gate<'a> {
     signals: &'a mut Signals,
 }
 
-/// Runs the gate and returns its judgement. An error means that nothing was compared.
+/// Runs the gate and returns its judgement. On error, nothing was compared.
 pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     let mut signals = Signals::listen().context("failed to listen for Ctrl-C")?;
     let work = Work::of(&choice.source)?;
@@ -193,7 +193,7 @@ async fn begin<'a>(
     Ok((Gate { choice, work, plan, signals }, book))
 }
 
-/// Warms up both builds. Returns the saturation of each, or `None` without reviews.
+/// Warms up both builds. Returns the saturation of each build, or `None` without reviews.
 async fn warm(stands: &[Testbed<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
     for stand in stands {
         stand.events(Work::events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;
@@ -221,7 +221,7 @@ async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 
                 interval.examples.first().map_or("none", String::as_str)
             );
         }
-        // A difference of B is a finding; the behaviour of A defines the work.
+        // Only build A is checked: other behaviour of build B is a finding.
         if at == 0 {
             is_work(stand, config, &plan, &interval).await?;
         }
@@ -262,7 +262,7 @@ async fn is_work(
     Ok(())
 }
 
-/// Maximum share of wrong answers of build A. With more, the comparison is refused.
+/// Maximum share of wrong answers of build A; the gate refuses to compare builds with more.
 const WRONG_MOST: f64 = 0.01;
 /// Seed of the warm-up, which is the same in every gate.
 const FILLING_SEED: u64 = 1;
@@ -274,8 +274,8 @@ impl Gate<'_> {
         self.session(2, options, stands, book).await
     }
 
-    /// Runs a session: first counts, then alternates slices. Returns false if the session ended early; the record has
-    /// the reason.
+    /// Runs a session: counts system calls and instructions, then measures both builds alternately. Returns false if
+    /// the session ended early; the record has the reason.
     async fn session(
         &mut self,
         number: u32,
@@ -309,9 +309,9 @@ impl Gate<'_> {
         self.once_more(number, &sides, began, stands, book).await
     }
 
-    /// Repeats pairs of slices during which the machine was under pressure. Stops after twice the planned number of
-    /// slices, or at the end of the session's time. A pair is recorded only when both slices exist, because slices that
-    /// are far apart cannot be compared. Returns false if the session ended early.
+    /// Repeats pairs of measurements during which the machine was under pressure. Stops after twice the planned number
+    /// of measurements, or at the end of the session's time. A pair is recorded only when both measurements exist,
+    /// because measurements that are far apart cannot be compared. Returns false if the session ended early.
     async fn once_more(
         &mut self,
         number: u32,
@@ -351,7 +351,7 @@ impl Gate<'_> {
         }
     }
 
-    /// Runs one slice. `None` if the session ends early; the record has the reason.
+    /// Runs one slice: a short measurement of one build. `None` if the session ends early; the record has the reason.
     async fn slice(
         &mut self,
         place: slice::Place,
@@ -374,7 +374,8 @@ impl Gate<'_> {
         played.map(Some)
     }
 
-    /// Whether the session's time is over before this block. If so, writes the number of blocks into the record.
+    /// Whether the session's time is over before this block. If the time is over, writes the number of blocks into the
+    /// record.
     fn is_over(&self, session: u32, blocks: u32, began: Instant, book: &mut Book) -> Result<bool> {
         if blocks < plan::BLOCKS_LEAST || self.plan.has_room(blocks, began.elapsed()) {
             return Ok(false);
@@ -386,7 +387,7 @@ impl Gate<'_> {
 }
 
 impl Choice {
-    /// Times of a session's work beyond its slices.
+    /// The times that a session spends on warm-up and counting.
     fn besides(&self) -> Besides {
         let (pass, callgrind) = if self.quick { (QUICK_PASS, callgrind::QUICK) } else { (PASS, callgrind::THOROUGH) };
         Besides { warm: [FILLING, WATCHING], pass, callgrind: self.callgrind.then_some(callgrind) }

@@ -1,9 +1,9 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for its program.
 //!
-//! Owns the facts about a project. The module `folder` walks the files. The modules `manifests`, `language`, `go`,
-//! `rust`, `java`, `kustomize` and `suite` find facts in them. `witness` chooses the witness and `text` writes the
-//! scenario. The amount of data read from a folder is bounded. A file that cannot be read or understood is reported and
-//! skipped.
+//! Owns the facts about a project. The module `folder` finds the files of the project. The modules `manifests`,
+//! `language`, `go`, `rust`, `java`, `kustomize` and `suite` find facts in the files. `witness` chooses the witness and
+//! `text` writes the scenario. The amount of data read from a folder is bounded. A file that cannot be read or
+//! understood is reported and skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -49,8 +49,8 @@ pub(crate) use ways::Way;
 
 /// The folder in which kubebuilder puts `CustomResourceDefinition`s that it generates from the sources.
 const BASES: &str = "config/crd/bases";
-/// The file beside the scenario with the objects of a kustomization. Written if the kustomization changes definitions
-/// or rules.
+/// The file beside the scenario with the objects of a kustomization. Longhaul writes this file if the kustomization
+/// changes definitions or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 /// The file beside the scenario with definitions from the projects on which the program depends.
@@ -63,7 +63,7 @@ const OBJECTS: &str = "longhaul-objects.yaml";
 /// The file with further objects that the churned objects need.
 const WITH: &str = "longhaul-with.yaml";
 
-/// The facts about the project in a folder. Paths are relative to the folder.
+/// The facts about the project in a folder. Paths are relative to the project's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The name of the folder, as scenarios allow it.
@@ -85,7 +85,7 @@ pub(crate) struct Found {
     samples: Vec<sample::Sample>,
     /// Custom resources of the project outside sample folders.
     shown: Vec<sample::Sample>,
-    /// Other objects in sample folders.
+    /// Objects in sample folders that samples may need.
     companions: Vec<(PathBuf, Value)>,
     /// Folders of Helm charts, the highest first.
     pub(crate) charts: Vec<PathBuf>,
@@ -356,7 +356,8 @@ impl Found {
         let Some(best) = seen.best().filter(|_| seen.ran()) else {
             if seen.ran() {
                 self.forget_webhooks(seen);
-                // It reacted to no kind, so kinds that it does not follow come last: it can miss nothing of them.
+                // The program reacted to no kind. Kinds that it does not watch come last, because it cannot miss their
+                // events.
                 let is_taken =
                     |crd: &Crd| seen.reactions.iter().any(|one| one.kind == crd.kind && one.refused.is_none());
                 self.crds.sort_by_key(|crd| (!seen.follows(&crd.name()), !is_taken(crd)));

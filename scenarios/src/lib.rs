@@ -1,7 +1,7 @@
 //! Defines and executes runs.
 //!
 //! `scenarios` reads scenario files, starts the control plane and the subject, drives load, churn and faults, and
-//! writes a run record, which [`reports`] judges. No other crate depends on all other crates.
+//! writes a run record, which [`reports`] judges. `scenarios` is the only crate that depends on all other crates.
 //!
 //! Entry points: [`scenario::Scenario`] (the scenario file), `run` (the run), [`cli`] (the program `longhaul`).
 

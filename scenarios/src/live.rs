@@ -21,7 +21,8 @@ pub(crate) enum Live {
 }
 
 impl Live {
-    /// `template` is the format on a terminal. Without a terminal, the first line comes after `first`.
+    /// `template` is the format of the progress line on a terminal. Without a terminal, the first line is printed after
+    /// the time `first`.
     pub(crate) fn new(quiet: bool, template: &str, first: Duration) -> Self {
         if quiet {
             return Self::Quiet;

@@ -22,8 +22,8 @@ use std::time::Duration;
 use loadgen::admission::{Config, Error, Image, Plan, Target};
 use serde::{Deserialize, Serialize};
 
-/// All settings of a load: requests, times and target. Equal jobs give equal loads in any process. Each worker process
-/// reads a recorded file for itself.
+/// All settings of a load: requests, times and target. Equal jobs give equal loads in any process. Of a recorded load,
+/// each worker process reads the file itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Job {

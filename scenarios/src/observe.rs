@@ -1,8 +1,8 @@
 //! `longhaul init`: runs the project's program for half a minute against an empty API server, if the user agrees, and
 //! records its requests and reactions.
 //!
-//! Owns the order of steps, the limits and the cleanup of an observation. `init::seen` draws the conclusions. Build and
-//! program are the project's code, so only `cli::init` calls this module, and only with the user's consent.
+//! Owns the order, the limits and the cleanup of an observation. `init::seen` draws the conclusions. Build and program
+//! are the project's code, so only `cli::init` calls this module, and only with the user's consent.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -283,7 +283,6 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
-/// Whether this much time has passed.
 fn is_over(since: Instant, limit: Duration) -> bool {
     since.elapsed() >= limit
 }

@@ -24,13 +24,13 @@ mod usage;
 pub(crate) use machine::Strain;
 pub(crate) use usage::Usage;
 
-/// Interval of samples: short enough to show a step, long enough to cost nothing.
+/// Interval of samples: short enough to show a sudden change, long enough to cost nothing.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Minimum interval of reading `smaps_rollup`, for which the kernel walks all page tables and takes tens of
 /// milliseconds for a large process.
 const ROLLUP_EVERY: Duration = Duration::from_mins(1);
-/// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes. After a
-/// burst, thousands of sockets take milliseconds.
+/// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes. After
+/// many short connections, listing thousands of sockets takes milliseconds.
 const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// Runs that take longer count as long runs.
 const LONG_MS: u64 = 2 * 3600 * 1000;

@@ -1,6 +1,6 @@
 //! Folders that only their owner can read, because the log of a subject may contain secrets.
 //!
-//! Creates a folder with these permissions, or restricts an existing folder.
+//! Creates a folder that only its owner can read, or restricts an existing folder.
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;

@@ -27,14 +27,14 @@ const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 /// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
 /// A budget only for the built-in service: the service must send a new request within this time after any fault. The
-/// service's pauses grow to 30 s, but no documented bug refuses requests for so long.
+/// service's pauses grow to 30 s, but no documented bug refuses requests long enough for such pauses.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
 /// Maximum number of file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
 /// connections of its workers.
 const SERVICE_DESCRIPTORS_MAX: u64 = 32;
 /// The environment variable with the seconds for which the handler works on every other modification of an object.
 const HANDLER_VARIABLE: &str = "LONGHAUL_HANDLER_S";
-/// The clocks of the built-in service, by their names below `watch` in its settings.
+/// The timeouts and intervals of the built-in service, by their names below `watch` in its settings.
 const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
 const PLANTED: &str = "planted-client";
 
@@ -51,17 +51,18 @@ pub(crate) struct Play {
     /// Keep the client's own timeouts for silent watches and its own interval between lists, instead of the scenario's shorter settings.
     #[arg(long)]
     pub(crate) own_clocks: bool,
-    /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
+    /// Features that the client lacks. Bugs that need a missing feature are skipped as not applicable.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
-    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to `$LONGHAUL_WITNESS_URL`. If
-    /// the client does not watch or post like this, use `--resource` and `--witness`. Default: the scenario's own subject.
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to
+    /// `$LONGHAUL_WITNESS_URL`. For a client that does not use `$LONGHAUL_WATCH` and `$LONGHAUL_WITNESS_URL`, give
+    /// `--resource` and `--witness`. Default: the scenario's own subject.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }
 
 impl Play {
-    /// Whether any of these flags changes the subject of a scenario.
+    /// Whether any flag changes the subject of a scenario.
     pub(crate) fn is_some(&self) -> bool {
         !self.command.is_empty() || self.http.is_some() || self.drain.is_some() || self.own_clocks
     }
@@ -92,7 +93,7 @@ pub(crate) struct Outcome {
     pub(crate) exit_code: u8,
     /// The kinds of mistakes that the client made, each once.
     pub(crate) words: Vec<Word>,
-    /// Faults without hits. The run does not show how the client handles these faults.
+    /// Faults without hits. The run does not show how the client handles faults without hits.
     pub(crate) not_hit: Vec<String>,
     /// Features that the client lacks and without which the bug cannot occur. If the list is not empty, nothing was
     /// run.
@@ -114,7 +115,7 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: bool,
 }
 
-/// Runs one scenario with the client. An error means that nothing was started.
+/// Runs one scenario with the client. On error, nothing was started.
 pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     let began = Instant::now();
     if let Some(outcome) = not_applicable(&options.source.scenario, play) {
@@ -124,7 +125,7 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     options.keep_events = true;
     let row = options.source.scenario.repro.as_ref().map(|repro| repro.row.0.clone());
     let directory = Box::pin(run::record(options)).await?;
-    // Judging a long record takes a while, and with `--jobs` other runs have their clocks on this thread.
+    // Judging a long record takes a while, and with `--jobs` this thread also runs the timers of other runs.
     let judged = tokio::task::spawn_blocking(move || {
         let events = Events::open(&directory).context("failed to read the events of the run")?;
         // The story is written before the reports, which show it. If the disk is too full for it, the verdict stays.
@@ -251,10 +252,10 @@ fn aimed(mut source: Source, play: &Play) -> Source {
     source
 }
 
-/// Adds budgets that only the built-in service must meet in each documented bug. A further promise of the service needs
-/// no budget: every run judges that no request without progress repeats more than twice a second.
+/// Adds budgets that only the built-in service must meet in each documented bug. One promise of the service needs no
+/// budget, because every run judges it: no request without progress repeats more than twice a second.
 fn promise(scenario: &mut Scenario) {
-    // It follows one kind; a row's writes to other kinds are for clients that follow several.
+    // The service watches one kind; a bug's writes to other kinds are for clients that watch several.
     let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
     let budgets = &mut scenario.budgets;
     if follows_all {
@@ -269,7 +270,7 @@ fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
     let planted = command.first().is_some_and(|program| Path::new(program).file_name() == Some(PLANTED.as_ref()));
     if let (true, Some(repro)) = (planted, repro) {
         let relist = repro.clocks.relist.map(|relist| ["--relist".to_owned(), relist.to_string()]);
-        // These come before its other arguments, so that the others win.
+        // These come before the other arguments, which take precedence.
         command.splice(1..1, repro.planted_arguments.iter().cloned().chain(relist.into_iter().flatten()));
     }
     command

@@ -114,7 +114,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Runs a scenario and judges it. An error means that nothing was started; later problems end in a judged record.
+/// Runs a scenario and judges it. On error, nothing was started; later problems end in a judged record.
 pub(crate) async fn run(options: Options, format: Format) -> Result<Judgement> {
     conclude(&Box::pin(record(options)).await?, format)
 }
@@ -126,11 +126,11 @@ pub(crate) struct Interrupted {
     signal: &'static str,
 }
 
-/// Runs a scenario and returns the folder of its record. An error means that nothing was started.
+/// Runs a scenario and returns the folder of its record. On error, nothing was started.
 pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let mut signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
     let window = window::Bound::to(options.window).await?;
-    // A real control plane takes its time. Dropping the future ends the started parts.
+    // A real control plane starts slowly; dropping the future ends the started parts.
     let prepared = tokio::select! {
         prepared = Box::pin(start::prepare(&options)) => prepared?,
         signal = signals.next() => return Err(Interrupted { signal }.into()),
@@ -185,7 +185,7 @@ pub(crate) fn conclude(directory: &Path, format: Format) -> Result<Judgement> {
     let (record, judgement) = read(directory)?;
     let colour = if crate::out::has_colours() { Colour::Always } else { Colour::Never };
     let text = match format {
-        // It has its own colours, and it removes the control characters of foreign text itself.
+        // `terminal` itself sets colours and removes control characters from other programs' text.
         Format::Text => render::terminal(&record, &judgement, colour),
         Format::Json => serde_json::to_string_pretty(&judgement).context("failed to write the verdict as JSON")?,
     };

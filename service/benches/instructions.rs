@@ -1,8 +1,8 @@
 //! Counts the instructions of a review with cached images, without sockets, under callgrind.
 //!
 //! Times vary with the load of the machine; instruction counts hardly do, so they show a change of a few per cent. This
-//! program starts itself under valgrind twice: with [`TIMES`] repetitions of a step and with twice as many. The
-//! difference of the two counts is the cost of the additional repetitions, without start and warm-up.
+//! program starts itself under valgrind twice: with [`TIMES`] repetitions of the measured code, and with twice as many.
+//! The difference of the two counts is the cost of the additional repetitions, without start and warm-up.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -10,8 +10,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use service_admission::bench::{Webhook, patch, pod, review, walk};
 
-/// Repetitions of a step in the first run: enough that rare events affect each run equally, few enough for a run of
-/// seconds under callgrind.
+/// Repetitions of the measured code in the first run: enough that rare events affect each run equally, but few enough
+/// for a run of seconds under callgrind.
 const TIMES: u64 = 2_000;
 /// Numbers of images in the measured Pods.
 const SIZES: [usize; 2] = [1, 8];

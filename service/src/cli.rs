@@ -29,7 +29,7 @@ mod inject;
 #[cfg(feature = "admission")]
 mod verify;
 
-/// The exit code of success. A service that stopped in order after a signal also has this code.
+/// The exit code of success. A service that stopped in order after a signal also ends with this code.
 pub const EXIT_OK: u8 = 0;
 /// The exit code of a service that could not start, or that stopped because of an error.
 pub const EXIT_FAILURE: u8 = 1;
@@ -46,10 +46,11 @@ const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 /// threads would only cost memory.
 const WORKER_THREADS_MAX: usize = 2;
 
-/// A function that finds the API server of a kubeconfig. Without a kubeconfig, it searches the usual places.
+/// A function that finds the API server that a kubeconfig names. Without a kubeconfig, the function searches
+/// `$KUBECONFIG` and the files of a Pod.
 pub type Find = fn(Option<&Path>) -> anyhow::Result<Cluster>;
 
-/// The planted bugs of a program. Each of the two functions takes the name of a bug.
+/// The planted bugs of a program. Each function in this struct takes the name of a bug.
 #[derive(Clone, Copy)]
 pub struct Bugs {
     /// All roles, changed by the named bug.
@@ -91,7 +92,7 @@ enum Command {
     /// Do the work of `pin` as a KRM function for kpt and kustomize: reads and writes a `ResourceList`.
     #[cfg(feature = "files")]
     Krm(service_files::command::Function),
-    /// Read or set replica counts through the API that scales Deployments of a running `longhaul-service`.
+    /// Read or set replica counts of Deployments through a running `longhaul-service`.
     #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]
@@ -332,8 +333,8 @@ fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<St
     Ok(Options { witness_url, roles, features })
 }
 
-/// The result of `plant` for the bug that the environment names. A program without planted bugs refuses: otherwise a
-/// harness would believe that its judge had missed the bug.
+/// The result of `plant` for the bug that the environment names. A program without planted bugs refuses the variable,
+/// because the harness would otherwise believe that its judge had missed the bug.
 fn plant<T>(plant: Option<fn(&str) -> anyhow::Result<T>>, name: Option<OsString>) -> anyhow::Result<Option<T>> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let name = name.to_string_lossy();

@@ -59,12 +59,11 @@ fn is_known(key: &str) -> bool {
     key == "version" || KINDS.iter().any(|kind| kind.has(key))
 }
 
-/// Reads and checks the file at `path`. Environment variables replace settings of the file.
+/// Reads and checks the file at `path`. Environment variables replace settings of the configuration file.
 pub fn load(path: &Path) -> Result<Config, Error> {
     Config::load(path, &KINDS).map_err(|error| with_feature(error, is_known))
 }
 
-/// Checks `text` as the content of the file `path`.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
     Config::parse(text, path, &KINDS).map_err(|error| with_feature(error, is_known))
 }

@@ -5,7 +5,7 @@ service_core::events! {
     SIGNAL = "process.signal" ["signal"],
     /// The process ends.
     STOPPED = "process.stopped" [],
-    /// Connections were cut because the drain time was over.
+    /// Connections were cut because the drain time had passed.
     CUT = "edge.cut" [],
     /// A changed configuration took effect.
     CONFIG_REPLACED = "config.replaced" ["generation", "sections"],

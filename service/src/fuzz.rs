@@ -1,4 +1,5 @@
-//! The entry points of the fuzz targets in `service/fuzz`. Each calls a parser of outside data with arbitrary bytes.
+//! The entry points of the fuzz targets in `service/fuzz`. Each fuzz target calls a parser of data from outside with
+//! arbitrary bytes.
 //!
 //! Each function turns bytes into inputs of a parser, and panics only if a property that must hold for all inputs is
 //! broken. The module is compiled only with the feature `fuzz`.
@@ -21,7 +22,7 @@ use service_core::authority::Authority;
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Challenge, Keyring, Kind, Reference, check, token};
 
-/// A configuration whose policy has rules of all kinds.
+/// A configuration whose policy has rules of all kinds, for the fuzz targets.
 const CONFIG: &str = r#"
 resolve: {skipPrefixes: ["ko://"]}
 policy:
@@ -35,7 +36,7 @@ policy:
 static LOADED: LazyLock<Config> =
     LazyLock::new(|| Config::parse(CONFIG, Path::new("fuzz.yaml")).unwrap_or_else(|error| panic!("{error}")));
 
-/// A resolver that knows every image at once, except images whose tag requests a failure.
+/// A resolver that returns a digest for every image at once, except for images whose tag requests a failure.
 struct Script;
 
 impl Source for Script {
@@ -60,8 +61,8 @@ fn pipeline() -> Pipeline {
     Pipeline::new(Arc::new(Policy::new(&LOADED)), Arc::new(resolver), metrics)
 }
 
-/// Fuzzes reviews. Bytes that begin with `{` are a whole body; others are a new Pod, or its old and new version
-/// separated by a NUL.
+/// Fuzzes reviews. Input that begins with `{` is a whole body; other input is a new Pod, or the old and new version of
+/// a Pod separated by a NUL.
 pub fn review(bytes: &[u8]) {
     if bytes.first() == Some(&b'{') {
         return body(bytes);
@@ -122,7 +123,7 @@ fn apply(object: &mut Value, patch: Option<&str>) {
     }
 }
 
-/// Fuzzes configurations: each is refused with a message, or gives a policy that can explain any image.
+/// Fuzzes configurations: each configuration is refused with a message, or gives a policy that can explain any image.
 pub fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match crate::config::parse(&text, Path::new("fuzz.yaml")) {
@@ -182,8 +183,8 @@ pub fn http2(bytes: &[u8]) {
     service_core::edge::fuzz::http2(bytes);
 }
 
-/// Fuzzes Docker configurations: matching an image ends at once, and a reduced set of credentials matches no more
-/// images than the full set.
+/// Fuzzes Docker configurations: matching an image ends at once, and a narrowed keyring matches no more images than the
+/// full keyring.
 pub fn keyring(bytes: &[u8]) {
     let places = [("docker.io", "library/nginx"), ("a.corp:5000", "team/app"), ("[::1]:5000", "x")];
     let places = places.map(|(host, repository)| {

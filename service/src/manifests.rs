@@ -1,9 +1,9 @@
 //! The command `longhaul-service manifests` prints all objects that run the webhook in a cluster. The command
 //! `ca-bundle` prints the field `caBundle` for clusters with their own certificates.
 //!
-//! This module owns the options of both commands and refuses options that contradict each other. The objects come from
-//! `kind/manifests` (module `templates`); `render` applies the options. No manifest has a `caBundle`: if a manifest
-//! with an empty or different `caBundle` were applied over a working webhook, calls to the webhook would fail.
+//! This module owns the options of the two commands and refuses options that contradict each other. The objects come
+//! from `kind/manifests` (module `templates`); `render` applies the options. No manifest has a `caBundle`: if a
+//! manifest with an empty or different `caBundle` were applied over a working webhook, calls to the webhook would fail.
 
 mod render;
 mod templates;
@@ -23,9 +23,10 @@ use crate::config::{Config, parse};
 use templates::{NAMESPACE, Piece};
 
 /// Maximum number of bytes of the configuration file, which is put into a `ConfigMap` of at most 1 MiB. A usual
-/// configuration has some KiB.
+/// configuration file has some KiB.
 const CONFIG_BYTES_MAX: usize = 512 << 10;
-/// Maximum number of replicas. A larger number is taken for a typing mistake: more replicas than nodes are useless.
+/// Maximum number of replicas. A larger number counts as a typing mistake, because more replicas than nodes are
+/// useless.
 const REPLICAS_MAX: u16 = 100;
 /// The container ports in the manifests: webhook and health.
 const PORTS: (u16, u16) = (8443, 9090);
@@ -37,7 +38,7 @@ const FIELD_MANAGER: &str = "longhaul-service-certificates";
 /// The default of `--certificates`. A build without the feature `own-certificates` cannot make certificates.
 const DEFAULT_CERTIFICATES: &str = if cfg!(feature = "own-certificates") { "own" } else { "secret" };
 
-/// The options of `manifests`.
+/// The options of `longhaul-service manifests`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The image of the service, as nodes pull it.
@@ -91,7 +92,7 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// The checked options of `manifests`.
+/// The checked options of `longhaul-service manifests`.
 #[derive(Debug)]
 struct Choice {
     image: String,
@@ -105,7 +106,7 @@ struct Choice {
 }
 
 impl Arguments {
-    /// Prints or writes the manifests.
+    /// Prints the manifests, or writes them to a folder.
     pub fn run(&self) -> anyhow::Result<String> {
         let choice = self.choice()?;
         let pieces = render::all(&choice)?;

@@ -1,4 +1,4 @@
-//! The list of roles, and the services that roles share. A new role needs a crate and a line in this list.
+//! The list of roles, and the services that roles share. A new role needs a crate and an entry in this list.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use service_core::role::Role;
 
 pub type Roles = &'static [&'static dyn Role];
 
-/// The built-in roles. Order matters: a role whose functions other roles use comes before them.
+/// The built-in roles of the service. Order matters: if roles use functions of another role, they come after it.
 pub const ROLES: Roles = &[
     #[cfg(feature = "admission")]
     &service_admission::AdmissionRole,

@@ -1,6 +1,6 @@
-//! A running process: its roles, their start, and their end.
+//! A running process of the service: its roles, their start, and their end.
 //!
-//! This module owns every task. The module knows roles only through their interface.
+//! This module starts and ends every task. The module knows roles only through their interface.
 
 mod followed;
 mod reload;
@@ -31,30 +31,30 @@ use tokio::time::timeout;
 use crate::roles::{self, ROLES, Roles};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
-/// The features label in the metrics of a program without additions such as planted bugs.
+/// The value of the features label for a program without additions such as planted bugs.
 pub const NO_FEATURES: &str = "none";
 /// The value of `--role` for a process with every role.
 pub const ALL: &str = "all";
 /// Former names of roles, each with the present name.
 pub const FORMER_ROLES: [(&str, &str); 2] = [("manager", "admission"), ("watch", "packages")];
-/// Maximum number of bytes that open calls at the health listener hold. The limit is separate, so that webhook clients
-/// cannot block kubelet probes.
+/// Maximum number of bytes that open calls at the health listener may hold. The limit is separate, so that webhook
+/// clients cannot block kubelet probes.
 const HEALTH_ROOM_BYTES: usize = 1 << 20;
-/// Time in which a new connection may still send its call after the drain.
+/// Time after the drain in which a new connection may still send its call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
-/// Time that answers get after `CLOSE_GRACE`, before their connections are cut.
+/// Time for answers after `CLOSE_GRACE`; then their connections are cut.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// Time in which queued alerts are still sent when the process ends.
 const ALERTS_GRACE: Duration = Duration::from_secs(5);
 
-/// Options from the program and its environment instead of the configuration.
+/// Options that come from the program and its environment instead of the configuration.
 #[derive(Clone)]
 pub struct Options {
     /// The URL that receives observations of accepted events.
     pub witness_url: Option<String>,
     pub roles: Roles,
-    /// The label in the metrics for additions such as planted bugs.
+    /// The value of the features label in the metrics, for additions such as planted bugs.
     pub features: &'static str,
 }
 
@@ -87,18 +87,17 @@ pub struct App {
     background: JoinSet<()>,
     /// A channel: if its value changes, all tasks that watch files check their files at once.
     look: channel::Sender<u64>,
-    /// The reloader of the configuration file, until its task starts.
+    /// The reloader of the configuration file; `None` after its task has started.
     reloader: Option<Reloader>,
     running: Vec<Box<dyn Running>>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache of verdicts that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     health: Option<SocketAddr>,
 }
 
 impl App {
-    /// Binds sockets, loads files and starts the roles. Any failure is returned before a request is served.
+    /// Binds sockets, loads files and starts the roles. Any failure is returned before the process serves a request.
     pub async fn start(role: &str, config: Config, options: Options) -> anyhow::Result<Self> {
         let chosen = roles(role, options.roles, &config)?;
         let mut metrics = MetricsRegistry::default();
@@ -143,7 +142,7 @@ impl App {
         Ok(app)
     }
 
-    /// Prepares the objects that roles share, then starts the chosen roles in the order of the list.
+    /// Prepares the objects that roles share, then starts the chosen roles in the order of `list`.
     async fn start_roles(
         &mut self,
         chosen: &[&'static dyn Role],
@@ -205,7 +204,7 @@ impl App {
         Ok(())
     }
 
-    /// Follows the configuration file at `path` from now on.
+    /// From now on, reloads the configuration file at `path` after each change.
     pub fn follow_config(&mut self, path: PathBuf) {
         if let Some(reloader) = self.reloader.take() {
             self.background.spawn(Reloader { path, ..reloader }.follow(self.look.subscribe()));
@@ -225,7 +224,6 @@ impl App {
         self.health
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> anyhow::Result<()> {
         let roles = self.running.iter_mut().map(|role| role.broken());
         tokio::select! {
@@ -236,8 +234,8 @@ impl App {
         anyhow::bail!("a part of the process ended by itself")
     }
 
-    /// Drains and stops: readiness ends, every call is answered, and each connection closes after its answer. The drain
-    /// time limits the whole stop.
+    /// Drains and stops the process: readiness ends, every call is answered, and each connection closes after its
+    /// answer. The drain time limits the whole duration of the stop.
     pub async fn stop(mut self) {
         self.drain.enter(Phase::Draining);
         for role in &mut self.running {

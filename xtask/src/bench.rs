@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: measurements that need an idle machine and several minutes. Neither tests nor gates run them.
+//! `cargo xtask bench`: measurements that need an idle machine and several minutes. No test and no gate runs these
+//! measurements.
 
 use std::process::ExitCode;
 
@@ -25,8 +26,9 @@ enum What {
     /// The service's API that scales Deployments, compared with a server that only reads and answers over the same TLS.
     /// If Go is installed, also compared with a Go server that uses client-go's informer.
     Replicas,
-    /// Injection of images: chunks into the mock API server, compared with Zarf's method, and the seed, compared with
-    /// SHA-256 alone. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver, also chunks into kube-apiserver.
+    /// Injection of images: chunks into the mock API server, compared with Zarf's method, and the injected program,
+    /// compared with SHA-256 alone. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver, also chunks into
+    /// kube-apiserver.
     Inject,
     /// The mock Kubernetes API server. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, compared
     /// with them. With `--only scale-…`: the limits of the mock.

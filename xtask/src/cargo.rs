@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The packages whose programs a soak runs. All are always named, because another selection would change features of
-/// dependencies and rebuild all of them.
+/// The packages whose programs a soak runs. A build always names all these packages, because another selection would
+/// change features of dependencies and rebuild all dependencies.
 const PACKAGES: [&str; 3] = ["--package=scenarios", "--package=service", "--package=example-watcher"];
 /// The programs that every soak runs.
 const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
@@ -14,12 +14,13 @@ const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
 const EXAMPLE: &str = "example-watcher";
 /// The Cargo profile for a quick first verdict (Cargo.toml, decision 023).
 const PROFILE: &str = "soak";
-/// The features of the service as it is released and tested. Without them, Cargo builds the lean service.
+/// The features of the service as it is released and tested. Without these features, Cargo builds the lean service.
 pub(crate) const FULL: &str = "--features=service/full";
 /// The features of the programs that tests run: all features, and planted bugs.
 pub(crate) const PLANTED_FEATURES: &str =
     "--features=service/full,service-seed/planted-bugs,example-watcher/planted-bugs";
-/// The programs with planted bugs. The programs have separate names, so they never replace the clean programs.
+/// The programs with planted bugs. Programs with planted bugs have names of their own, so they never replace programs
+/// without bugs.
 pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
     "--package=service-planted",
     "--features=service/full,example-watcher/planted-bugs",
@@ -30,7 +31,7 @@ pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
 /// Programs that only tests run.
 const ONLY_TESTED: [&str; 4] = ["planted-client", "kube-rs-subject", "longhaul-seed", "longhaul-seed-planted"];
 
-/// The Cargo that runs this program.
+/// The path of the Cargo that runs this program, as a command.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -43,7 +44,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
-/// Runs a command. If the exit code is not 0, an error names the command.
+/// Runs a command. If the command's exit code is not 0, returns an error that names the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
@@ -53,7 +54,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A command as text, in the form of a shell.
+/// A command as text, as it would be typed in a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -69,8 +70,8 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Builds `longhaul` and the subjects that its arguments need; the service is built with `features`. Returns the path
-/// of `longhaul`.
+/// Builds `longhaul`, and the subjects that the arguments of `longhaul` need; builds the service with `features`.
+/// Returns the path of `longhaul`.
 pub(crate) fn build_soak(arguments: &[String], features: &str) -> Result<PathBuf> {
     let example = arguments.iter().any(|argument| argument.contains(EXAMPLE)).then(|| format!("--bin={EXAMPLE}"));
     run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).args(example).arg(features))?;
@@ -82,8 +83,8 @@ pub(crate) fn build_planted() -> Result<()> {
     run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PLANTED_PROGRAMS))
 }
 
-/// Builds the programs that the tests run, in the same way as for a soak, with or without planted bugs. Programs of
-/// tests only are linked into the same folder. Returns the folder.
+/// Builds the programs that the tests run, in the same way as for a soak, with or without planted bugs. Programs that
+/// only tests run are linked into the same folder. Returns the folder of the built programs.
 pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).arg(FULL);
@@ -104,7 +105,7 @@ pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Builds `longhaul` and the service for measurements, in their release form.
+/// Builds `longhaul` and the service for measurements, with the release profile.
 pub(crate) fn build_release() -> Result<()> {
     run(cargo().args(["build", "--release", "--features=service/full,service/inject"]).args(PACKAGES).args(PROGRAMS))
 }

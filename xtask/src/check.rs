@@ -1,4 +1,5 @@
-//! `cargo xtask check`: the full gate, cheapest step first. Continuous integration runs it.
+//! `cargo xtask check`: all checks that a change must pass, the cheapest first. Continuous integration runs `cargo
+//! xtask check`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -16,7 +17,7 @@ pub(crate) struct Arguments {
     without_tests: bool,
 }
 
-/// Runs every step and stops at the first failure.
+/// Runs every check and stops at the first failure.
 pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     optional("dependency policy", "deny", cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
@@ -53,7 +54,7 @@ fn step(name: &str, command: &mut Command) -> Result<()> {
     run(command)
 }
 
-/// Runs a step that needs an optional tool. If the tool is missing, a message is printed and the step does not count as
+/// Runs a check that needs an optional tool. If the tool is missing, prints a message and does not count the check as
 /// passed.
 fn optional(name: &str, tool: &str, command: &mut Command) -> Result<()> {
     if has(tool) {
@@ -68,8 +69,8 @@ fn has(tool: &str) -> bool {
     probe.is_ok_and(|status| status.success())
 }
 
-/// Checks dependencies for known vulnerabilities. The database on this machine is used, because the gate must not
-/// depend on the network; `cargo deny fetch` updates it.
+/// Checks dependencies for known vulnerabilities. Uses the vulnerability database on this machine, because checks must
+/// not depend on the network; `cargo deny fetch` updates the database.
 fn advisories() -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();

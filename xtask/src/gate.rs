@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{cargo, soak};
 
 const BUILD: [&str; 5] = ["build", "--release", "--package=service", "--bin=longhaul-service", "--quiet"];
-/// The service's manifest. Releases are built with its feature `full`. Older revisions lack the feature, and their
-/// service contains everything.
+/// The service's manifest. Releases of the service are built with this manifest's feature `full`. Older revisions of
+/// the service lack the feature `full` and contain everything.
 const MANIFEST: &str = "service/Cargo.toml";
 const FULL: &str = "full";
 const PROGRAM: &str = "longhaul-service";
@@ -38,8 +38,8 @@ pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     soak::longhaul(Some("gate"), [sides.to_vec(), arguments.arguments.clone()].concat())
 }
 
-/// The service of a revision of the repository at `root`, built in `folder`. A program that exists already is not built
-/// again.
+/// Builds the service of a git revision of the repository at `root`, in the folder `folder`. If the folder already has
+/// the program, it is not built again.
 fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     let commit = commit(root, reference)?;
     let program = folder.join("programs").join(&commit).join(PROGRAM);
@@ -67,7 +67,8 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The argument for the released features of the service in `tree`, if its manifest has the feature `full`.
+/// Cargo's argument for the released features of the service in `tree`, if the service's manifest has the feature
+/// `full`.
 fn full(tree: &Path) -> Option<String> {
     let manifest = std::fs::read_to_string(tree.join(MANIFEST)).ok()?;
     manifest.lines().any(|line| line.starts_with(&format!("{FULL} ="))).then(|| format!("--features={FULL}"))
@@ -102,8 +103,8 @@ mod tests {
         assert!(commit(&cargo::root(), "--upload-pack=x").is_err());
     }
 
-    /// The test repository has a small package with the service's name. The program of a tag is built only once, from
-    /// that tag, in a tree that is removed afterwards.
+    /// The repository of this test has a small package with the service's name. The program of a tag is built only
+    /// once, from that tag, in a tree that is removed afterwards.
     #[test]
     fn a_revision_is_built_from_its_own_tree_and_kept() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! `cargo xtask kinds`: runs the package `kinds`, which reads a real API server. This module chooses the output file
-//! and finds Go's module cache and the server's folder.
+//! `cargo xtask kinds`: runs the package `kinds`, which reads a real API server. This module chooses the output file,
+//! and finds Go's module cache and the folder of the real API server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

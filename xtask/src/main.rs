@@ -33,26 +33,26 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build and run a soak: the scenario `smoke` by default. `cargo xtask soak bugs/NAME -- their-controller` runs a controller
-    /// against a documented bug. Exit codes as for `longhaul soak`.
+    /// Build and run a soak: the scenario `smoke` by default. `cargo xtask soak bugs/NAME -- their-controller` runs a
+    /// controller against a documented bug. The exit codes are those of `longhaul soak`.
     Soak(PassedOn),
-    /// Build the service of another revision and of this revision, and decide whether this one is worse. Exit codes as
-    /// for `longhaul gate`.
+    /// Build the service of another revision and of this revision, and decide whether this revision is worse. The exit
+    /// codes are those of `longhaul gate`.
     Gate(gate::Arguments),
     /// Run the quick tests. With `--full`: also the slow tests.
     Test(test::Arguments),
-    /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
+    /// Run all checks: format, lints, tests, documentation, dependency policy, generated files.
     Check(check::Arguments),
-    /// Build in release mode and measure the cost of one part of Longhaul. If the real program is installed, compare
-    /// with it.
+    /// Build in release mode and measure the cost of one program of Longhaul. If a comparable program is installed,
+    /// measure it as well.
     Bench(bench::Arguments),
     /// Run real clients against documented bugs and write one table of the results.
     Matrix(PassedOn),
-    /// Run the scenarios of the library and planted bugs on every kind of control plane, and write one table.
+    /// Run library scenarios and planted bugs on every kind of control plane, and write one table of the results.
     Worlds(PassedOn),
-    /// Run planted bugs and clean programs, and count how often each judge is right.
+    /// Run programs with and without planted bugs, and count how often each judge is right.
     Calibrate(PassedOn),
-    /// Build the seed, the program that `longhaul-service inject` sends, and check that it is static and small enough.
+    /// Build the injected program of `longhaul-service inject`, and check that it is static and small enough.
     Seed,
     /// Build the release: static programs, tarballs with checksums, images. `--help` lists the options.
     #[command(disable_help_flag = true)]
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The exit code of a command line that is refused or asks for help; help is no error.
+/// The exit code of a command line that clap refuses, or that requests help, which is no error.
 fn refused(error: &clap::Error) -> ExitCode {
     match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(name)) if name == "repro" => {
@@ -120,7 +120,7 @@ fn refused(error: &clap::Error) -> ExitCode {
 mod tests {
     use super::*;
 
-    /// A client's command after `--` is passed to `longhaul` unchanged.
+    /// The command of a client after `--` is passed on to `longhaul` unchanged.
     #[test]
     fn the_command_of_a_client_is_passed_on() {
         for line in [vec!["bugs/some-bug", "--http", "2", "--", "client", "--flag"], vec!["--plant", "step", "smoke"]] {

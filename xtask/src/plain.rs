@@ -1,4 +1,4 @@
-//! Runs `cargo test` if cargo-nextest is missing. This module ends a test that hangs and lists skipped tests, because
+//! Runs `cargo test` if cargo-nextest is missing. This module ends tests that hang, and lists skipped tests, because
 //! `cargo test` does neither.
 
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use crate::cargo;
 use crate::skipped::Missing;
 
 /// The time without output after which a test counts as hanging. Each test prints a line at its end; the slowest test
-/// takes three minutes, and so does a build.
+/// and the build take three minutes each.
 const SILENCE: Duration = Duration::from_mins(10);
 
 /// Runs the tests and shows their output. If the tests print nothing for too long, all their processes are ended.
@@ -45,7 +45,8 @@ fn run_until(tests: &mut Command, silence: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Shows the lines of the tests and collects the skipped tests; `None` if the tests printed nothing for too long.
+/// Prints the output lines of the tests and collects the skipped tests; `None` if the tests printed nothing for too
+/// long.
 fn follow(child: &mut Child, silence: Duration) -> Option<Missing> {
     let (lines, heard) = mpsc::sync_channel(64);
     let output = child.stdout.take();

@@ -1,5 +1,4 @@
-//! `cargo xtask seed`: builds the seed, the program that is sent in a `ConfigMap`, in its release form, and checks its
-//! size.
+//! `cargo xtask seed`: builds the injected program as in a release, and checks its size.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -8,11 +7,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cargo;
 
-/// The largest size of the seed in bytes. A `ConfigMap` has at most 1 MiB, and the seed must have room to grow.
+/// Maximum size of the injected program in bytes. The injected program is sent in a `ConfigMap`, which has at most 1
+/// MiB, and must have room to grow.
 const BYTES_MAX: u64 = 900 << 10;
-/// The seed's own Cargo profile, which is optimized for size (Cargo.toml).
+/// The Cargo profile of the injected program, which is optimized for size (Cargo.toml).
 const PROFILE: &str = "seed";
-/// The target of this machine. Other targets are built by hand with `--target`; no C compiler is needed.
+/// The build target for this machine. The injected program is built for other targets by hand with `--target`, without
+/// a C compiler.
 const TARGET: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
 
@@ -22,7 +23,7 @@ pub(crate) fn seed() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds and checks the seed; returns its path and its size in bytes.
+/// Builds and checks the injected program; returns its path and its size in bytes.
 pub(crate) fn built() -> Result<(PathBuf, u64)> {
     ensure!(can_build(), "needs Rust's library for {TARGET}: rustup target add {TARGET}");
     let path = build()?;
@@ -30,7 +31,8 @@ pub(crate) fn built() -> Result<(PathBuf, u64)> {
     Ok((path, bytes))
 }
 
-/// Builds and checks the seed for the tests if this machine can build it. If not, prints a message.
+/// Builds and checks the injected program for the tests, if this machine can build it. If this machine cannot build the
+/// program, prints a message.
 pub(crate) fn for_tests() -> Result<()> {
     if can_build() {
         // The one with bugs travels in a ConfigMap too.
@@ -53,7 +55,8 @@ fn build() -> Result<PathBuf> {
     Ok(cargo::target().join(TARGET).join(PROFILE).join("longhaul-seed"))
 }
 
-/// The size of the seed in bytes. An error if the seed is too large or needs libraries of the machine that runs it.
+/// The size of the injected program in bytes. An error if the injected program is too large or needs libraries of the
+/// machine that runs it.
 fn check(path: &Path) -> Result<u64> {
     let program = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
     let bytes = program.len() as u64;

@@ -1,19 +1,20 @@
 //! The summary at the end of a test run: its duration, the slowest tests, tests that passed at a second try, and tests
 //! that a missing program skipped. A skipped test must not look like a passed test.
 //!
-//! Reads the output of `cargo test`, or nextest's JUnit file as text, because nextest writes one element a line. A
-//! misread line only makes the summary wrong, not the verdict.
+//! This module reads the output of `cargo test`, or nextest's JUnit file as plain text, because nextest writes one XML
+//! element per line. A line that is read wrongly affects only the summary, not the result of the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// The beginning of the line that a test without its requirement prints.
+/// The beginning of the line that a test prints if its requirement is missing.
 const MARK: &str = "skipped: needs ";
-/// Number of slowest tests that the summary names.
+/// Number of slow tests that the summary names.
 const SLOWEST: usize = 10;
 
-/// Prints the duration, the slowest tests, the missing requirements and the number of tests that they skipped.
+/// Prints the duration, the slowest tests, the missing requirements, and the number of tests that were skipped for
+/// each.
 pub(crate) fn report_junit(junit: &Path, took: Duration) {
     println!("tests took {} s", took.as_secs());
     let Ok(text) = std::fs::read_to_string(junit) else { return };
@@ -34,12 +35,12 @@ pub(crate) fn report_junit(junit: &Path, took: Duration) {
     missing.report();
 }
 
-/// The missing requirements, each with the names of the tests that need it.
+/// The missing requirements, each with the names of the skipped tests that need it.
 #[derive(Default)]
 pub(crate) struct Missing(BTreeMap<String, Vec<String>>);
 
 impl Missing {
-    /// Reads a line that the named test printed.
+    /// Reads an output line of the test `test`.
     pub(crate) fn line(&mut self, test: &str, line: &str) {
         let Some((_, what)) = line.split_once(MARK) else { return };
         let what = what.split(['<', '(']).next().unwrap_or_default().trim().to_owned();
@@ -49,7 +50,7 @@ impl Missing {
         }
     }
 
-    /// Prints the missing requirements and the number of tests that they skipped.
+    /// Prints the missing requirements, and the number of tests that were skipped for each.
     pub(crate) fn report(&self) {
         for (what, tests) in &self.0 {
             println!("skipped: needs {what}: {}", tests.join(", "));
@@ -61,7 +62,7 @@ impl Missing {
     }
 }
 
-/// The tests that first failed and then passed.
+/// The names of tests that failed at first and passed at the second attempt.
 fn tried_twice(junit: &str) -> BTreeSet<String> {
     let mut test = "";
     let mut twice = BTreeSet::new();

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::cargo;
 
-/// Builds `longhaul` and the subjects that a command needs, and runs it.
+/// Builds `longhaul` and the subjects that a command needs, and runs `longhaul`.
 pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<ExitCode> {
     let all: Vec<String> = command.map(str::to_owned).into_iter().chain(arguments).collect();
     let program = cargo::build_soak(&all, &features(&all))?;
@@ -33,11 +33,11 @@ const ASKED_BY: [(&str, &str); 7] = [
     ("api:", "certs-dev"),
     ("ownCertificates:", "own-certificates"),
 ];
-/// Texts in a scenario that names its subject or its configuration in another file.
+/// Texts of a scenario that show that its subject or configuration is in another file.
 const ELSEWHERE: [&str; 4] = ["config:", "deployment:", "command:", "programs:"];
 
-/// The features of the service for a command. A soak of a library scenario gets the features that the scenario needs.
-/// Every other command gets all features.
+/// The features of the service for a command. A soak of a library scenario gets the service with the features that the
+/// scenario needs. Every other command gets the service with all features.
 fn features(arguments: &[String]) -> String {
     let scenario = match arguments {
         [soak] if soak == "soak" => Some("smoke"),
@@ -50,7 +50,7 @@ fn features(arguments: &[String]) -> String {
     text.and_then(|text| features_of(&text)).unwrap_or_else(|| cargo::FULL.to_owned())
 }
 
-/// The features for a scenario with this text; `None` if the text does not show them.
+/// The features of the service that a scenario with this text needs; `None` if the text does not show the features.
 fn features_of(scenario: &str) -> Option<String> {
     let lines = || scenario.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let has = |word: &str| lines().any(|line| line.contains(word));
@@ -76,15 +76,15 @@ fn plays_planted(arguments: &[String]) -> bool {
 }
 
 /// Environment variables that `.cargo/config.toml` sets for the C code in builds of this workspace. Cargo also passes
-/// the variables to the programs that it runs.
+/// these variables to the programs that it runs.
 const FOR_OUR_BUILD: [(&str, &str); 3] = [
     ("CFLAGS", "-g0"),
     ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),
     ("AWS_LC_SYS_NO_JITTER_ENTROPY", "1"),
 ];
 
-/// The variables that a subject must not inherit, because it may itself be built by `make`. A variable stays if the
-/// user has set another value.
+/// The build variables that a subject must not inherit, because the subject may itself run `make`. The subject inherits
+/// a build variable if the user has set another value.
 fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = &'static str> {
     FOR_OUR_BUILD
         .into_iter()
@@ -94,7 +94,7 @@ fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Itera
 
 /// Replaces this process by `longhaul`, in the caller's folder, so that relative paths on the command line work.
 ///
-/// Ctrl-C therefore reaches `longhaul` alone, and its verdict is the exit code.
+/// Ctrl-C therefore reaches `longhaul` alone, and the exit code is that of `longhaul`.
 fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
     let mut command = Command::new(program);
     command.args(arguments).env("LONGHAUL_STARTED_AS", "cargo xtask");

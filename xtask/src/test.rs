@@ -9,17 +9,18 @@ use anyhow::Result;
 
 use crate::{cargo, plain, seed, skipped};
 
-/// Number of tests that run at the same time on each CPU. Tests wait for sockets and clocks more than they compute.
+/// Number of tests that run at the same time on each CPU. Tests mostly wait for sockets and clocks, so more tests than
+/// CPUs can run.
 const SIDE_BY_SIDE: usize = 4;
-/// The nextest profile of slow tests. Other programs on the machine may disturb a soak of seconds, so a failed test
-/// runs once more after twenty seconds, and the summary reports it (decision 064).
+/// The nextest profile of slow tests. Other programs on the machine may disturb a soak of a few seconds, so a failed
+/// slow test runs once more after twenty seconds, and the summary names the test (decision 064).
 const SECOND_TRY: &str = "--profile=slow";
-/// The path of the JUnit file in `.config/nextest.toml`. The path is below the workspace, whatever Cargo's output
+/// The path of the JUnit file in `.config/nextest.toml`. The JUnit file is below the workspace, whatever Cargo's output
 /// folder is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
-/// The variable that, if it is 0, prevents nextest from starting itself a second time for each test. The second process
-/// only helps if Ctrl-Z comes while a test starts, and costs a thirtieth of the quick tests' time.
+/// The variable that, if it is 0, prevents nextest from starting itself a second time for each test. Nextest's second
+/// process only helps if Ctrl-Z comes while a test starts, and costs a thirtieth of the quick tests' time.
 const TWICE: &str = "NEXTEST_DOUBLE_SPAWN";
 /// The environment variable with the folder of the programs that tests run.
 const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
@@ -33,8 +34,8 @@ pub(crate) struct Arguments {
     /// Run only the slow tests of `--full`, after a run of the quick tests.
     #[arg(long, conflicts_with = "full")]
     rest: bool,
-    /// Run the tests that `--full` skips: whole libraries, further control planes, every gate. For each night and
-    /// before a release.
+    /// Run the tests that `--full` skips: whole libraries of scenarios, further control planes, every gate. Run these
+    /// tests each night and before a release.
     #[arg(long, conflicts_with_all = ["full", "rest"])]
     nightly: bool,
     /// Run only tests whose name contains this text, quick or slow.
@@ -43,7 +44,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments of a run of all tests.
+    /// The arguments that run all quick and slow tests.
     pub(crate) fn full() -> Self {
         Self { full: true, ..Self::default() }
     }
@@ -63,23 +64,22 @@ impl Arguments {
         }
     }
 
-    /// Whether only quick tests run. No quick test needs a planted bug or the static seed.
+    /// Whether only quick tests run. No quick test needs a planted bug or the static injected program.
     fn only_quick(&self) -> bool {
         !(self.full || self.rest || self.nightly) && self.filter.is_empty()
     }
 
-    /// Whether only slow tests run.
     fn only_slow(&self) -> bool {
         self.rest || self.nightly
     }
 }
 
 /// Runs the tests of the workspace with cargo-nextest, which is faster, or with `cargo test` if cargo-nextest is not
-/// installed. A test that hangs is ended in both cases.
+/// installed. With either program, a test that hangs is ended.
 ///
-/// All crates are built once as one workspace with one set of features, including planted bugs. A smaller selection
-/// would change features of crates and build them again. A planted bug that is not switched on has no effect. The lints
-/// check that the programs also build without planted bugs.
+/// All crates are built once as one workspace with one set of features, including planted bugs. To build fewer crates
+/// would change features of crates and build these crates again. A planted bug that is not switched on has no effect.
+/// The lints check that the programs also build without planted bugs.
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
     if !arguments.only_quick() {
@@ -115,7 +115,7 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A Cargo command for the whole workspace, with the features of the common build.
+/// A Cargo command for the whole workspace, with the features of the build for tests.
 fn with_features(command: &[&str]) -> Command {
     let mut cargo = cargo::cargo();
     cargo.args(command).args(["--workspace", cargo::PLANTED_FEATURES]);
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Whether the text contains an example that rustdoc would run.
+    /// Whether a source text contains an example that rustdoc would run.
     fn has_example(text: &str) -> bool {
         let mut inside = false;
         text.lines().map(str::trim_start).any(|line| {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     /// Crates without examples have `doctest = false`, because rustdoc compiles a crate again to search for examples.
-    /// In such a crate an example that is added later would not run.
+    /// In a crate with `doctest = false` an example that is added later would not run.
     #[test]
     fn no_crate_has_an_example_that_is_not_run() {
         let mut command = cargo::cargo();

@@ -1,4 +1,4 @@
-//! The allowed dependencies between crates, compared with the manifests, the sources and `arrows.txt`.
+//! Compares the allowed dependencies between crates with the manifests, the sources and `arrows.txt`.
 //!
 //! Cargo refuses only circular dependencies between crates, so every allowed dependency is listed in [`CRATES`].
 //! Modules with the same parent must not depend on each other in a circle. [`APART`] lists other modules that must not
@@ -15,7 +15,7 @@ use serde_json::Value;
 /// A crate of the workspace.
 struct Crate {
     name: &'static str,
-    /// The responsibility of the crate, for `arrows.txt`.
+    /// The responsibility of the crate, which `arrows.txt` shows.
     owns: &'static str,
     /// The crates of the workspace on which the crate may depend.
     uses: &'static [&'static str],
@@ -32,7 +32,7 @@ const fn one(
     Crate { name, owns, uses, tests }
 }
 
-/// All crates of the workspace, top first. A crate depends only on crates in later lines.
+/// All crates of the workspace, ordered by dependency. A crate depends only on crates in later lines.
 #[rustfmt::skip]
 const CRATES: &[Crate] = &[
     one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
@@ -99,8 +99,8 @@ const CRATES: &[Crate] = &[
     one("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
 ];
 
-/// Modules that must not depend on each other: the folder of a crate's sources, one of its top modules, and the top
-/// modules that it must not name.
+/// Modules that must not depend on each other: the source folder of a crate, one of its top modules, and the top
+/// modules that this module must not name.
 const APART: &[(&str, &str, &[&str])] = &[
     ("service/src", "run", &["cli", "manifests"]),
     ("service/src", "config", &["cli", "manifests", "run"]),
@@ -156,11 +156,11 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];
 
-/// The path of the file with both lists.
+/// The path of the file with the lists of crates and modules.
 const FILE: &str = "xtask/tests/arrows.txt";
-/// Maximum number of columns of the list of modules.
+/// Maximum number of columns of a line in the list of modules.
 const COLUMNS: usize = 150;
-/// The environment variable with which the test writes the file.
+/// The environment variable with which the test writes `arrows.txt`.
 const REDRAW: &str = "LONGHAUL_REDRAW";
 
 fn root() -> PathBuf {
@@ -181,7 +181,7 @@ fn packages() -> Vec<Value> {
     serde_json::from_value(metadata["packages"].take()).unwrap()
 }
 
-/// The dependencies of each crate in its manifest, and the dependencies of only its tests.
+/// The dependencies of each crate in its manifest, and the dependencies that only its tests have.
 fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let packages = packages();
     let members: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
@@ -302,7 +302,7 @@ type Name = Vec<String>;
 /// The names that each module uses: the paths in `use`, and paths that begin with `crate`, `super` or `self`.
 type Modules = BTreeMap<Name, Vec<Name>>;
 
-/// The modules of a crate. Tests may use every module, and do not count as modules.
+/// The modules of a crate. Tests may use every module, so test modules are left out.
 fn modules(folder: &Path) -> Modules {
     let (mut files, mut found) = (Vec::new(), Modules::new());
     sources(folder, &mut files);
@@ -322,7 +322,7 @@ fn modules(folder: &Path) -> Modules {
     found
 }
 
-/// The words of a source, `::`, and every other sign, without comments.
+/// The words, `::`, and all other signs of a source text, without comments.
 fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for mut rest in text.lines().map(str::trim_start).filter(|line| !line.starts_with("//")) {
@@ -337,7 +337,7 @@ fn words(text: &str) -> Vec<&str> {
     found
 }
 
-/// The paths that a source names.
+/// The paths of items that a source text names.
 fn named(text: &str) -> Vec<Name> {
     let (words, mut found, mut at) = (words(text), Vec::new(), 0);
     while at < words.len() {
@@ -352,7 +352,7 @@ fn named(text: &str) -> Vec<Name> {
     found
 }
 
-/// Reads the path at the position `at`, which may end with several paths in braces; returns the position after the
+/// Reads the item path at the position `at`, which may end with several paths in braces; returns the position after the
 /// path.
 fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<Name>) -> usize {
     let mut path = before.to_vec();
@@ -381,7 +381,7 @@ fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<N
 }
 
 /// The module that owns the name which `module` uses by `path`; `None` for a name of another crate. A re-exported name
-/// belongs to the module that defines it, at most `steps` modules away.
+/// belongs to the module that defines it; the search follows at most `steps` re-exports.
 fn owner(all: &Modules, module: &[String], path: &[String], steps: usize) -> Option<Name> {
     let ups = path.iter().take_while(|part| *part == "super").count();
     let (mut at, mut rest) = match path.first()?.as_str() {
@@ -414,7 +414,7 @@ fn arrows(all: &Modules) -> BTreeSet<(&Name, Name)> {
     found
 }
 
-/// The dependencies between modules of one parent that are part of a circle.
+/// The circular dependencies between modules with the same parent.
 fn circles(all: &Modules) -> Vec<String> {
     let mut between: BTreeMap<&[String], BTreeSet<(&str, String)>> = BTreeMap::new();
     for (from, to) in arrows(all) {
@@ -508,7 +508,7 @@ fn modules_of_a_crate_stay_apart() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The first list: every crate with its responsibility, and below it the crates on which it depends.
+/// The list of crates in `arrows.txt`: each crate with its responsibility, and the crates on which it depends.
 fn drawn() -> String {
     let lines = CRATES.iter().flat_map(|member| {
         let uses = (!member.uses.is_empty()).then(|| format!("  └─ {}\n", member.uses.join(", ")));
@@ -518,8 +518,8 @@ fn drawn() -> String {
     lines.collect()
 }
 
-/// The top modules by layers, top first: each depends only on modules of later layers. Modules of a circle are together
-/// in brackets.
+/// The top modules of a crate by layers: each module depends only on modules of later layers. Modules that depend on
+/// each other in a circle are together in brackets.
 fn layers(all: &Modules) -> Vec<Vec<String>> {
     let roots: BTreeSet<&str> = all.keys().filter_map(|module| module.first()).map(String::as_str).collect();
     let mut reach: BTreeMap<&str, BTreeSet<&str>> = roots.iter().map(|root| (*root, BTreeSet::new())).collect();
@@ -553,7 +553,7 @@ fn layers(all: &Modules) -> Vec<Vec<String>> {
     found
 }
 
-/// The second list: the modules of every crate, in wrapped lines.
+/// The list of modules in `arrows.txt`: the modules of every crate, in wrapped lines.
 fn drawn_modules() -> String {
     let folders: BTreeMap<String, String> = packages()
         .iter()
@@ -586,7 +586,7 @@ fn layers_of_modules() {
     assert_eq!(layers(&all.iter().map(module).collect()), [vec!["a", "e"], vec!["(b c)", "d"]]);
 }
 
-/// Both lists, as they are in [`FILE`].
+/// Both lists of `arrows.txt` as text.
 fn lists() -> String {
     format!(
         "# Written by xtask/tests/arrows.rs: {REDRAW}=1 cargo test -p xtask --test arrows\n\n\

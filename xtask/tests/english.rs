@@ -1,7 +1,7 @@
 //! Counts hard-to-read English in documents and doc lines; no count may rise.
 //!
-//! The test reads files and builds nothing. The limits are in `english.txt`. With `LONGHAUL_ENGLISH=lower` the test
-//! lowers each limit to its count; no limit is ever raised.
+//! The test reads files and builds nothing. The limits of these counts are in `english.txt`. With
+//! `LONGHAUL_ENGLISH=lower` the test lowers each limit to its count; no limit is ever raised.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of words of a sentence in a document.
 const WORDS_MAX: usize = 35;
-/// Maximum number of columns of a line in a document. Table rows and code blocks have no limit.
+/// Maximum number of columns of a line in a document. Lines of tables and code blocks have no limit.
 const COLUMNS_MAX: usize = 140;
 /// First words of a doc line that begin a clause instead of a noun.
 const BEGINNINGS: [&str; 5] = ["What", "Who", "Whoever", "That", "It"];
@@ -58,9 +58,9 @@ struct Finding {
     count: Count,
     /// The number of the line, from 1.
     line: usize,
-    /// The number of words, columns or occurrences. A larger number is worse.
+    /// The number of words, columns or occurrences. The larger this number, the harder the text is to read.
     size: usize,
-    /// The beginning of the hard-to-read text.
+    /// The beginning of the hard-to-read sentence or line.
     text: String,
 }
 
@@ -68,8 +68,8 @@ fn finding(count: Count, line: usize, size: usize, text: &str) -> Finding {
     Finding { count, line, size, text: text.trim().chars().take(90).collect() }
 }
 
-/// A text without code in backticks and without the targets of links. Each code span counts as one word that begins
-/// with a backtick.
+/// A text without inline code and without the targets of links. Each code span counts as one word that begins with a
+/// backtick.
 fn prose(text: &str) -> String {
     let mut plain = String::new();
     for (number, part) in text.split('`').enumerate() {
@@ -144,7 +144,7 @@ impl Block {
     }
 }
 
-/// The findings in a Markdown document.
+/// The hard-to-read English in a Markdown document.
 fn page(text: &str) -> Vec<Finding> {
     let (mut found, mut block, mut code) = (Vec::new(), Block::default(), false);
     for (number, line) in (1..).zip(text.lines()) {
@@ -193,7 +193,7 @@ fn doc(line: &str) -> Option<&str> {
     line.strip_prefix("//!").or_else(|| line.strip_prefix("///").filter(|rest| !rest.starts_with('/')))
 }
 
-/// The findings in the doc lines of a source file.
+/// The hard-to-read English in the doc lines of a source file.
 fn source(text: &str) -> Vec<Finding> {
     let (mut found, mut code) = (Vec::new(), false);
     for (number, line) in (1..).zip(text.lines()) {
@@ -235,7 +235,7 @@ fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All findings in the repository, each with its file.
+/// All hard-to-read English in the repository, each with its file.
 fn tree(root: &Path) -> Vec<(String, Finding)> {
     let mut all = Vec::new();
     let kinds: [(&str, Counter); 2] = [(".md", page), (".rs", source)];
@@ -273,13 +273,13 @@ fn limits(text: &str) -> BTreeMap<Count, usize> {
     COUNTS.map(limit).into()
 }
 
-/// The limits, where each one above its count is lowered to the count.
+/// The limits, after each limit above its count was lowered to the count.
 fn lowered(limits: &BTreeMap<Count, usize>, counts: &BTreeMap<Count, usize>) -> String {
     let lines = limits.iter().map(|(count, limit)| format!("{} {}\n", count.name(), limit.min(&counts[count])));
     lines.collect()
 }
 
-/// The worst findings of one kind, one a line.
+/// The worst findings of one kind, one per line.
 fn worst(findings: &[(String, Finding)], count: Count) -> String {
     let mut of: Vec<_> = findings.iter().filter(|(_, finding)| finding.count == count).collect();
     of.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.size));

@@ -1,15 +1,15 @@
 //! Tests that every path in ARCHITECTURE.md and in docs/measured/attacks.md exists.
 use std::path::Path;
 
-/// The documents to check, each with a path that it names.
+/// The documents to check, each with one path that the document names.
 const PAGES: [(&str, &str); 2] =
     [("ARCHITECTURE.md", "xtask/tests/arrows.rs"), ("docs/measured/attacks.md", "service/tests/it/memory.rs")];
-/// The folder of the paths that docs/measured/attacks.md writes without a crate.
+/// The folder of paths that docs/measured/attacks.md writes without a crate name.
 const BELOW: &str = "scenarios/src";
 /// File extensions by which a name without a folder counts as a file.
 const ENDINGS: [&str; 7] = [".rs", ".md", ".yaml", ".json", ".jsonl", ".toml", ".html"];
 
-/// The text between each `begins` and the next `ends` on its line.
+/// The texts between each `begins` and the next `ends` on a line.
 fn between<'a>(line: &'a str, begins: &'a str, ends: &'a str) -> impl Iterator<Item = &'a str> {
     let mut rest = line;
     std::iter::from_fn(move || {

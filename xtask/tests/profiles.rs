@@ -1,9 +1,10 @@
 //! Tests that released programs are optimized: the profile `release` of the root manifest has few exceptions, and none
 //! for a crate of this workspace.
 //!
-//! The test reads the optimization levels and does not measure their effect. Counting instructions needs a release
-//! build, which no test makes. A mock crate at optimization level 1 costs less than the tolerance that such a count
-//! would need for other compilers (decision 023). Reading the manifest takes no time and finds every exception.
+//! The tests read optimization levels and do not measure the effect of these levels. To measure the effect, a test
+//! would count instructions, which needs a release build. A mock crate at optimization level 1 costs less than the
+//! tolerance that such a count would need for other compilers (decision 023). Reading the manifest is fast and finds
+//! every exception.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -13,7 +14,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Maximum number of third-party packages with other optimization levels. A longer list would not be reviewed.
+/// Maximum number of third-party packages with other optimization levels. Reviewers would not check a longer list of
+/// exceptions.
 const EXCEPTIONS_MAX: usize = 10;
 const PROFILE: &str = "profile.release";
 
@@ -31,8 +33,8 @@ fn members() -> BTreeSet<String> {
     metadata["packages"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The tables of a manifest with this prefix, with their keys. A table must be written as `[name]` and a key as `key =
-/// value`; [`broken`] reports any other form as an unknown table.
+/// The tables `[name…]` of a manifest, with their keys. A table must be written as `[name]` and a key as `key = value`;
+/// [`broken`] reports any other notation as an unknown table.
 fn tables(text: &str, name: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut found = BTreeMap::<String, BTreeMap<String, String>>::new();
     let mut table = String::new();
@@ -52,7 +54,7 @@ fn tables(text: &str, name: &str) -> BTreeMap<String, BTreeMap<String, String>> 
     found
 }
 
-/// Settings that make a program slower, and settings that this test does not know.
+/// The profile settings among `keys` that make a program slower, or that this test does not know.
 fn slower(keys: &BTreeMap<String, String>) -> Vec<String> {
     let slow = keys.iter().filter(|(key, value)| match key.as_str() {
         "opt-level" => *value != "3",
@@ -86,7 +88,7 @@ fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
     wrong
 }
 
-/// Programs for measurements and programs for delivery are both optimized.
+/// Programs for measurements and released programs are both optimized.
 #[test]
 fn a_release_is_optimized() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the documents that a new user reads first: the documents are short, and begin with the download.
+//! Tests that the documents which a new user reads first are short and begin with the download.
 
 use std::path::{Path, PathBuf};
 

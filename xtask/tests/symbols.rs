@@ -70,7 +70,7 @@ fn archives(output: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The names that a static library defines for others; `None` if they cannot be read.
+/// The names that a static library defines for other libraries; `None` if the names cannot be read.
 fn defined(archive: &Path) -> Option<BTreeSet<String>> {
     let output =
         Command::new("nm").args(["--defined-only", "--extern-only", "--format=posix"]).arg(archive).output().ok()?;
@@ -88,7 +88,7 @@ fn strong(listing: &str) -> BTreeSet<String> {
     listing.lines().filter_map(symbol).collect()
 }
 
-/// Every name that two libraries define.
+/// Every name that two libraries define, with both libraries.
 fn twice(libraries: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (library, names) in libraries {

@@ -1,5 +1,5 @@
-//! Ends processes and removes folders that longhaul provably made: a process is recognised by its identity, a folder by
-//! a mark.
+//! Ends processes and removes folders that longhaul provably made: a process is recognised by its start time and id, a
+//! folder by a mark file.
 
 use std::fmt;
 use std::fs;
@@ -15,8 +15,8 @@ use crate::state::{self, Entry, Outside, Process, Purpose};
 use super::status::{Cluster, Health, status};
 use super::{DEFAULT_NAME, Error, KIND_NAME, NODE_NAME};
 
-/// The time that a process has to end after SIGTERM. kube-apiserver waits for open watches, and a longer wait does not
-/// help.
+/// The time that a process has to end after SIGTERM. kube-apiserver waits until its clients close their watches, so a
+/// longer wait does not help.
 const TERM_LIMIT: Duration = Duration::from_secs(10);
 /// The time that a killed process has to disappear. A killed process stays longer only if the kernel still writes for
 /// it.
@@ -28,21 +28,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Down {
     /// Processes that were ended, each with the name of its control plane.
     pub ended: Vec<(String, Process)>,
-    /// Folders that were removed, or whose contents were removed.
+    /// Folders that were removed or emptied.
     pub removed: Vec<PathBuf>,
     /// Folders that were left alone, with the reason.
     pub left: Vec<(PathBuf, String)>,
 }
 
 impl Down {
-    /// Whether no folder had to be left alone.
+    /// Whether `cluster down` could remove all folders.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty()
     }
 }
 
-/// Takes down the control plane with this name. Without a name, takes down `local`, `node`, `kind` and all remains of
-/// killed commands and runs. A control plane that a run uses is never touched.
+/// Takes down the control plane with the name `name`. Without a name, takes down `local`, `node`, `kind` and all
+/// remains of killed commands and runs. `cluster down` never touches a control plane that a run uses.
 pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Error> {
     let clusters = status(state_directory)?.clusters;
     if let Some(name) = name.filter(|name| clusters.iter().all(|cluster| cluster.name != *name)) {
@@ -75,8 +75,8 @@ pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Er
     Ok(done)
 }
 
-/// Takes down what the runs of an ended process left, and returns the number of runs. First waits a moment for the
-/// process to end.
+/// Takes down the control planes that the runs of an ended process left, and returns the number of these runs. Waits up
+/// to five seconds until the process `owner` ends.
 pub async fn take_down_runs_of(state_directory: &Path, owner: u32) -> Result<usize, Error> {
     let deadline = Instant::now() + KILL_LIMIT;
     let mut done = Down::default();
@@ -190,7 +190,7 @@ async fn end(process: &Process, is_node: bool) -> bool {
     !process.identity.is_alive()
 }
 
-/// Removes a file or folder. Of a symbolic link, only the link is removed.
+/// Removes a file or folder. If the path is a symbolic link, only the link is removed.
 fn remove(path: &Path) -> Result<(), Error> {
     let failed = |source| Error::File { path: path.to_owned(), source };
     let removed = match path.symlink_metadata() {

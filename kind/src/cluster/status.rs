@@ -1,4 +1,4 @@
-//! Reads the existing control planes, and the remains of killed commands and runs. This module changes nothing.
+//! Reads the existing control planes, and the remains of killed commands and runs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ pub struct Cluster {
     pub kubeconfig: Option<PathBuf>,
     /// The start time of the control plane as RFC 3339; `None` if its entry in the state directory cannot be read.
     pub started_at: Option<String>,
-    /// The folder of keys, data and logs. If the entry cannot be read, the entry's own folder in the state directory.
+    /// The folder of keys, data and logs. If the control plane's entry cannot be read, this is the entry's own folder
+    /// in the state directory.
     pub directory: PathBuf,
     /// The processes of the control plane that still run.
     pub alive: Vec<Process>,

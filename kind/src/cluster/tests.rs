@@ -1,4 +1,5 @@
-//! Tests of what killed commands leave. Sleeping processes and hand-written entries replace the real control planes.
+//! Tests that the remains of killed commands are found and removed. In these tests, sleeping processes and hand-written
+//! state files replace real control planes.
 
 use std::process::{Child, Command, Stdio};
 
@@ -45,7 +46,7 @@ fn nobody() -> Identity {
     Identity { start_ticks: 0, ..Identity::of_self().unwrap() }
 }
 
-/// Writes the files of a control plane; `change` modifies the entry before it is written.
+/// Writes the files of a control plane; the function `change` modifies the control plane's state entry beforehand.
 fn leave(
     root: &Path,
     name: &str,

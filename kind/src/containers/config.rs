@@ -1,4 +1,4 @@
-//! The configuration of a cluster, in kind's format (`kind.x-k8s.io/v1alpha4`). Pure: no I/O.
+//! The configuration of a kind cluster, in the format of the program kind (`kind.x-k8s.io/v1alpha4`). Pure: no I/O.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub(super) fn text(control_planes: u8, leaves_cgroups: bool) -> String {
 }
 
 /// Whether a containerd with this configuration manages cgroups itself. kind configures the kubelet for systemd, but
-/// the kubelet must do the same as containerd (Kubernetes documentation, "Configuring a cgroup driver").
+/// kubelet and containerd must use the same cgroup driver (Kubernetes documentation, "Configuring a cgroup driver").
 pub(super) fn leaves_cgroups(containerd: &str) -> bool {
     containerd.lines().any(|line| line.split_whitespace().collect::<String>() == "SystemdCgroup=false")
 }

@@ -1,4 +1,4 @@
-//! GET requests over HTTPS with redirects. Owns the checks of URLs and certificates, the deadlines and the size limits.
+//! GET requests over HTTPS with redirects.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// The deadline for the head of an answer, and for each further piece of its body.
+/// The time limit for the head of an HTTP answer, and for each further chunk of its body.
 const SILENCE_LIMIT: Duration = Duration::from_mins(1);
-/// The deadline of a whole file, long enough for 200 MB at 1 Mbit/s.
+/// The time limit of downloading a whole file, long enough for 200 MB at 1 Mbit/s.
 const WHOLE_LIMIT: Duration = Duration::from_mins(30);
 /// Maximum number of redirects of one request; dl.k8s.io and github.com each redirect once.
 const REDIRECTS_MAX: usize = 5;
 
-/// The function that receives the pieces of an answer's body.
+/// The function that receives the chunks of an answer's body.
 pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), Error> + Send + 'a;
 
 pub(super) struct Client {
@@ -59,7 +59,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Fetches a file of at most `most` bytes and passes its pieces to `sink`.
+    /// Fetches a file of at most `most` bytes and passes its chunks to `sink`.
     pub(super) async fn get(&self, url: &str, most: u64, sink: &mut Sink<'_>) -> Result<(), Error> {
         let late = || broken(url, &format!("it did not end within {} minutes", WHOLE_LIMIT.as_secs() / 60));
         tokio::time::timeout(WHOLE_LIMIT, self.get_whole(url, most, sink)).await.unwrap_or_else(|_| Err(late()))
@@ -82,7 +82,7 @@ impl Client {
         Ok(())
     }
 
-    /// The head of a successful answer, after all redirects.
+    /// Requests `url`, follows all redirects, and returns the head of the successful answer.
     async fn follow(&self, url: &str) -> Result<Answer, Error> {
         let mut at = address(url, url)?;
         for _ in 0..=REDIRECTS_MAX {

@@ -1,8 +1,8 @@
-//! Errors of downloading a control plane's programs, with advice for the user. Owns only the texts.
+//! Errors of downloading a control plane's programs, with advice for the user.
 
 use std::path::PathBuf;
 
-/// Why a fetch failed. No partial file remains.
+/// Why a fetch failed. After a failed fetch no partial file remains.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

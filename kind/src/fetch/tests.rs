@@ -1,4 +1,4 @@
-//! Tests of fetching from a local file server: right, changed and missing files, and servers with wrong answers.
+//! Tests of downloads from a local file server: right, changed and missing files, and servers with wrong answers.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -32,7 +32,7 @@ enum File {
 
 type Files = BTreeMap<String, File>;
 
-/// A file server. Dropping the value ends the server.
+/// A file server. Dropping the value ends the file server.
 struct Server {
     address: SocketAddr,
     ca_pem: String,
@@ -116,7 +116,7 @@ fn archive(platform: &str) -> String {
     format!("/etcd/v{ETCD_VERSION}/etcd-v{ETCD_VERSION}-{platform}.tar.gz")
 }
 
-/// The contents of a program, large enough to arrive in many pieces.
+/// The contents of a fake program, large enough to arrive in many chunks.
 fn program(name: &str) -> Vec<u8> {
     name.bytes().cycle().take(300_000).collect()
 }
@@ -140,7 +140,7 @@ fn put_archive(files: &mut Files, platform: &str, bytes: Vec<u8>) {
     files.insert(path, File::Bytes(bytes));
 }
 
-/// The server's files, with the official paths.
+/// The files of the test's server, at the paths of the official servers.
 fn files(platform: &str) -> Files {
     let mut files = Files::new();
     for name in ["kube-apiserver", "kubectl"] {
@@ -155,7 +155,7 @@ fn files(platform: &str) -> Files {
     files
 }
 
-/// The names of the files in the folder, including hidden files.
+/// The names of all files in a folder, including hidden files.
 fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -163,7 +163,7 @@ fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The error of a fetch from a server with these files. Checks that no partial file remains.
+/// The error of a fetch from a server with the files `files`. Also checks that the fetch leaves no partial file.
 async fn error(files: Files) -> Error {
     let server = Server::start(files, false).await;
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A cluster of a kubeconfig, chosen by name: the address of its API server, and kubectl's arguments.
+//! Reads a cluster by its name from a kubeconfig: the address of its API server, and the arguments with which kubectl
+//! uses it.
 //!
 //! The kubeconfig's current context is neither used nor switched.
 
@@ -45,7 +46,7 @@ pub(super) async fn read(kubectl: &Tool, file: Option<&Path>, named: &str) -> Re
     Ok((way, words))
 }
 
-/// The context with this name, or whose cluster has this name.
+/// The kubeconfig's context with this name, or the context whose cluster has this name.
 fn context<'a>(config: &'a Value, named: &str) -> Result<&'a Value, String> {
     let contexts = || config["contexts"].as_array().into_iter().flatten();
     let by = |field: fn(&Value) -> &Value| contexts().filter(move |one| field(one) == named);

@@ -12,7 +12,7 @@ use crate::step::{Step, Tool};
 
 const ASK_LIMIT: Duration = Duration::from_secs(20);
 
-/// Removes the objects of dead runs of this machine. Another run that may be alive is an error.
+/// Removes the objects of dead runs of this machine. If another run may be alive, that is an error.
 pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<(), Error> {
     let words = ["get", "namespaces", "-l", LABEL, "-o", "json"];
     let list = Step::new("look for other guests", "use an administrator's kubeconfig", tool, words)
@@ -42,9 +42,9 @@ pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<()
 
 /// The run that made some namespaces of the cluster.
 struct Owner {
-    /// The process of the run, as long as the run's own namespace exists.
+    /// The process of the run; `None` if the run's own namespace no longer exists.
     who: Option<Identity>,
-    /// Whether all its namespaces are being deleted, because another process has started to remove the run's objects.
+    /// Whether all namespaces of the run are being deleted, because another process removes the run's objects.
     is_going: bool,
 }
 

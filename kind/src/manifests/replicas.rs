@@ -1,7 +1,7 @@
-//! The manifests of the API that scales Deployments. These manifests are a separate kustomization, because a user of
-//! the webhook may not want them.
+//! The manifests of the API that scales Deployments. These manifests are a kustomization of their own, because a user
+//! of the webhook may not want this API.
 //!
-//! Owns the files of three folders below `kind/manifests/`. A run applies none of these files unchanged.
+//! A run never applies these manifests unchanged.
 
 use serde_json::{Value, json};
 
@@ -17,16 +17,16 @@ pub const REPLICAS: [(&str, &str); 6] = [
     ("deployment.yaml", include_str!("../../manifests/replicas/deployment.yaml")),
     ("pod-disruption-budget.yaml", include_str!("../../manifests/replicas/pod-disruption-budget.yaml")),
 ];
-/// The additional roles for changing images.
+/// The additional RBAC roles that the API needs to change images of Deployments.
 pub const REPLICAS_IMAGES: &str = include_str!("../../manifests/replicas-images/rbac.yaml");
-/// The certificates that cert-manager issues.
+/// The certificates that cert-manager issues for the API that scales Deployments.
 pub const REPLICAS_CERTIFICATES: &str = include_str!("../../manifests/replicas-cert-manager/certificates.yaml");
 
 /// Namespace and name of the service account of the API that scales Deployments.
 pub const REPLICAS_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-replicas");
 
 /// Namespace, account, roles and bindings of the API that scales Deployments, in the order in which they are applied.
-/// With `images`, the objects for changing images are included.
+/// If `images` is true, the roles for changing images are included.
 pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
     let [(_, namespace), (_, rbac), ..] = REPLICAS;
     let mut all = objects("replicas/namespace.yaml", namespace)?;

@@ -1,20 +1,21 @@
 //! The rights of the service if one process runs all roles, taken from the manifests of the roles.
 //!
-//! Owns the union of the accounts' rights: every binding of the webhook's account also applies to the watcher's
-//! account. No other right is added, so a right that the manifests lack is lacking in every run too.
+//! This module owns the union of the accounts' rights: each binding of the webhook's account also applies to the
+//! watcher's account. No other right is added, so that a right that is missing in the manifests is missing in every run
+//! too.
 
 use serde_json::{Value, json};
 
 use super::{Error, NAMESPACE, RBAC, objects};
 
-/// Namespace and name of the service account of a process that runs all roles. The account is the watcher's, which has
-/// the most rights.
+/// Namespace and name of the service account of a process that runs all roles. This account is that of the watcher,
+/// which has the most rights.
 pub const ALL_ROLES_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-watch");
 /// The account whose rights the process with all roles gets in addition.
 const WEBHOOK_ACCOUNT: &str = "longhaul-webhook";
 
-/// Namespace, accounts, roles and bindings, in the order in which they are applied. Every binding of the webhook's
-/// account also names [`ALL_ROLES_ACCOUNT`].
+/// Namespace, accounts, roles and bindings for a process with all roles, in the order in which they are applied. Every
+/// binding of the webhook's account also names [`ALL_ROLES_ACCOUNT`].
 pub fn all_roles() -> Result<Vec<Value>, Error> {
     let mut all = objects("namespace.yaml", NAMESPACE)?;
     all.extend(objects("rbac.yaml", RBAC)?);

@@ -1,7 +1,7 @@
 //! The cgroups of a node: one group in each hierarchy of the machine, which contains all processes of the node.
 //!
-//! Owns making and removing these groups. cgroups version 1 has a hierarchy for each controller, version 2 has one for
-//! all, and some machines have both (cgroups(7)).
+//! This module makes and removes these groups. cgroups version 1 has a hierarchy for each controller, version 2 has one
+//! for all, and some machines have both (cgroups(7)).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// The time that killed processes have to end, and their groups to be removed.
+/// The time limit until killed processes have ended and their cgroups are removed.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The prefix of the groups that longhaul makes. No other group is ever removed.
+/// The prefix of the groups that longhaul makes. Longhaul never removes a group without this prefix.
 const PREFIX: &str = "longhaul-";
 
-/// A cgroup hierarchy of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
     pub(super) path: PathBuf,
@@ -24,7 +23,8 @@ pub(super) struct Hierarchy {
     pub(super) controllers: Option<Vec<String>>,
 }
 
-/// The groups of one node. Dropping the value removes the groups after their last process has ended.
+/// The cgroups of one node, one in each hierarchy. Dropping the value removes the groups after their last process has
+/// ended.
 #[derive(Debug)]
 pub(super) struct Groups {
     name: String,
@@ -68,7 +68,7 @@ pub(super) fn has(hierarchies: &[Hierarchy], controller: &str) -> bool {
     })
 }
 
-/// A command with which the user enables a controller for groups.
+/// A command with which the user enables the controller `controller` for cgroups.
 pub(super) fn mend(hierarchies: &[Hierarchy], controller: &str) -> String {
     let unified = hierarchies.iter().find(|one| one.controllers.is_none());
     let has = |path: &Path| words(&path.join("cgroup.controllers")).iter().any(|name| name == controller);
@@ -96,8 +96,9 @@ pub(super) fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<(Groups,
     Ok((groups, joins))
 }
 
-/// Moves the process that waits for the node's first process into a group of its own. cgroups version 2 does not allow
-/// a group that contains both processes and groups with controllers. The first process moves itself in the same way.
+/// Moves the process that waits for the end of the node's first process into a cgroup of its own. cgroups version 2
+/// does not allow a group that contains both processes and groups with controllers. The node's first process moves
+/// itself into another cgroup.
 pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Result<()> {
     for hierarchy in hierarchies.iter().filter(|one| one.controllers.is_none()) {
         let outer = hierarchy.path.join(name).join("outer");
@@ -107,8 +108,8 @@ pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Resul
     Ok(())
 }
 
-/// Waits until the groups of this name contain no process, and removes them. Fails if a process still runs after
-/// [`GONE_WITHIN`].
+/// Waits until the cgroups with this name contain no process, and removes these cgroups. The removal fails if a process
+/// still runs after [`GONE_WITHIN`].
 pub(super) fn remove(name: &str) -> io::Result<()> {
     if !name.starts_with(PREFIX) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no group of ours"));
@@ -126,7 +127,7 @@ pub(super) fn remove(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a group and all groups below it. The kernel refuses a group that still contains processes.
+/// Removes a cgroup and all cgroups below it. The kernel refuses a group that still contains processes.
 fn remove_tree(group: &Path) -> io::Result<()> {
     let listing = match fs::read_dir(group) {
         Ok(listing) => listing,

@@ -1,6 +1,6 @@
 //! Configuration files of a node's programs: kubeconfigs, and the files of containerd, CNI and the kubelet.
 //!
-//! Owns the text of these files. Keys and tokens are written by [`crate::programs::files`], as for every control plane.
+//! As for every control plane, [`crate::programs::files`] writes keys and tokens.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,8 @@ pub(super) fn users() -> Vec<User> {
     ]
 }
 
-/// The names and addresses in the API server's certificate. The loopback names are for a proxy on the machine.
+/// The names and addresses in the API server's certificate. The certificate also has loopback names, for a proxy on the
+/// machine.
 pub(super) fn server(link: Link) -> Server {
     let names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
     let names = names.into_iter().chain(["localhost", "127.0.0.1"]).map(str::to_owned);
@@ -53,7 +54,7 @@ pub(super) fn server(link: Link) -> Server {
     }
 }
 
-/// Writes all files; returns the programs with their arguments, in the order in which they start.
+/// Writes all configuration files; returns the node's programs with their arguments, in the order of their start.
 pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -> Result<Vec<Component>, Error> {
     let url = format!("https://{}:{PORT}", link.node());
     let kubeconfig = |file: &str, user: &str| -> Result<String, Error> {
@@ -115,7 +116,8 @@ pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -
     Ok(all)
 }
 
-/// The path of the CNI configuration. The file has its own folder, because containerd reads every file in the folder.
+/// The path of the CNI configuration. The CNI configuration has its own folder, because containerd reads every file in
+/// that folder.
 const CNI: &str = "cni/10-bridge.conflist";
 
 fn component(name: &str, program: PathBuf, late: bool, arguments: &[String]) -> Component {
@@ -163,7 +165,7 @@ fn apiserver(files: &Files, link: Link, more: &[String]) -> Vec<String> {
     arguments
 }
 
-/// The configuration of containerd. Strings are written as JSON strings, which are valid in TOML.
+/// The configuration of containerd. Strings in the TOML configuration are written as JSON strings, which TOML accepts.
 fn containerd(found: &Found, files: &Files) -> String {
     let quoted = |path: &Path| Value::from(text(path)).to_string();
     let (programs, networks) = (quoted(&found.cni), quoted(&files.key("cni")));

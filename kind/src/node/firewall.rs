@@ -21,7 +21,7 @@ pub struct Firewall {
 }
 
 impl Firewall {
-    /// Drops all packets of these Pods to an address. Earlier rules in the chain are replaced.
+    /// Drops all packets of these Pods to an address. The new rules replace all earlier rules in the iptables chain.
     pub async fn cut(&self, pods: &[IpAddr], to: SocketAddr) -> Result<(), Error> {
         self.open().await?;
         self.call(&format!("-N {CHAIN}")).await?;

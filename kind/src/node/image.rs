@@ -1,7 +1,7 @@
-//! Images that are made without a container engine: archives as `docker save` writes them, with a few files and no base
+//! Makes images without a container engine: archives in the format of `docker save`, with a few files and no base
 //! image.
 //!
-//! Owns the format of the archive, and the pause program. The caller chooses the files of an image.
+//! The caller chooses the files of an image.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,11 @@ use sha2::{Digest as _, Sha256};
 
 /// The name of the pause image, whose process holds the namespaces of a Pod.
 pub(super) const PAUSE: &str = "localhost/longhaul-pause:1";
-/// The address at which ELF programs with a fixed position are loaded.
+/// The address at which the kernel loads ELF programs with a fixed position.
 const BASE: u64 = 0x40_0000;
-/// Bytes before the code of an ELF-64 file: the header, and one entry of the table of segments.
+/// Size in bytes of the headers before the code of an ELF-64 file: the file header, and one program header.
 const HEADERS: usize = 64 + 56;
 
-/// A file of an image.
 #[derive(Debug, Clone)]
 pub struct File {
     /// The path, without a leading slash.
@@ -28,9 +27,9 @@ pub struct File {
 /// An image with one layer.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// The image's name in Pods, with a tag: `docker.io/library/web:1`.
+    /// The name by which Pods use the image, with a tag: `docker.io/library/web:1`.
     pub name: String,
-    /// All files of the image; missing folders are made.
+    /// All files of the image; the archive also gets their folders.
     pub files: Vec<File>,
     pub entrypoint: Vec<String>,
     /// The user id and group id of the image's process.
@@ -59,7 +58,7 @@ pub fn archive_of_layout(folder: &Path) -> io::Result<Vec<u8>> {
 const LAYOUT: &str = "oci-layout";
 
 impl Image {
-    /// An image of a program on this machine with its shared libraries. The program starts as `/NAME`.
+    /// An image of a program on this machine with its shared libraries. The image starts the program as `/NAME`.
     pub fn of_program(name: &str, program: &Path, user: u32) -> io::Result<Self> {
         let called = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut files = vec![File { path: called.clone(), bytes: std::fs::read(program)?, executable: true }];

@@ -1,9 +1,9 @@
 //! The first process of a node, in the node's namespaces: makes mounts and the network, and starts the programs. A
 //! program that ends is started again.
 //!
-//! Owns everything that this process does. The process reads its instructions from two files: one is written before it
-//! starts, the other when the node has its address. All processes of the node are descendants of the first process, so
-//! the kernel ends them with it.
+//! The first process reads its instructions from two files: one is written before the process starts, the other when
+//! the node has its address. All processes of the node are descendants of the first process, so the kernel ends them
+//! with it.
 
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
@@ -20,24 +20,25 @@ use serde::{Deserialize, Serialize};
 use super::NAME;
 use super::cgroup::Hierarchy;
 
-/// The name of the file that is written before this process starts.
+/// The name of the file with mounts and cgroups, which is written before this process starts.
 pub(super) const GROUND: &str = "ground.json";
 /// The name of the file with this process's id on the machine.
 pub(super) const PID: &str = "pid";
-/// The name of the file with the instructions, which is written when the node has an address.
+/// The name of the file with network and programs, which is written when the node has an address.
 pub(super) const PLAN: &str = "plan.json";
 /// The name of a file that exists when the API server and containerd answer.
 pub(super) const READY: &str = "control-plane-is-ready";
 /// The folder that the node sees as `/var`.
 pub(super) const VAR: &str = "var";
 
-/// The pause between the end of a program and its next start, as in Kubernetes' systemd units.
+/// The pause between the end of a node's program and its next start, as in Kubernetes' systemd units.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The time that this process waits for its instructions. The parent process writes the instructions within a second or
-/// two, or has ended.
+/// The time limit of waiting for the file `plan.json`. The parent process writes this file within two seconds, or has
+/// ended.
 const PLAN_WITHIN: Duration = Duration::from_mins(1);
-/// Settings of the whole machine that the kubelet insists on writing. The node gets its own files for them.
+/// Settings of the whole machine that the kubelet insists on writing. The node gets files of its own in place of these
+/// settings.
 const SETTINGS: [&str; 6] = [
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -55,12 +56,12 @@ pub(super) struct Ground {
     pub(super) hierarchies: Vec<Hierarchy>,
 }
 
-/// The instructions for the first process.
+/// Network and programs that the first process starts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
     /// The path of the program `ip` (package iproute2).
     pub(super) ip: PathBuf,
-    /// The arguments of each call of `ip`, in order.
+    /// The arguments of each call of `ip`, in the order of the calls.
     pub(super) network: Vec<Vec<String>>,
     /// The environment variable PATH of the programs.
     pub(super) path: String,
@@ -103,7 +104,7 @@ pub fn first_process(directory: &Path) -> io::Result<Infallible> {
     supervise(&plan, &directory.join(READY))
 }
 
-/// Mounts every file system of the node. The mounts are in the node's namespace and end with it.
+/// Makes all mounts of the node. The mounts are in the node's namespace and end with it.
 fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)?;
     mount_bind(directory.join(VAR), "/var")?;
@@ -124,8 +125,8 @@ fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves this process into a lower group of a version 2 hierarchy, so that the groups of the kubelet beside it can have
-/// all controllers.
+/// Moves this process into a child group of a cgroup v2 hierarchy, so that the kubelet's sibling groups can have all
+/// controllers.
 fn unified(path: &Path) -> io::Result<()> {
     let controllers = fs::read_to_string(path.join("cgroup.controllers"))?;
     let enable: Vec<String> = controllers.split_whitespace().map(|name| format!("+{name}")).collect();
@@ -149,7 +150,7 @@ fn network(plan: &Plan) -> io::Result<()> {
     fs::write("/proc/sys/net/bridge/bridge-nf-call-iptables", "1")
 }
 
-/// A program and its current process.
+/// A program of the node, and its current process.
 struct Running<'a> {
     component: &'a Component,
     pid: Option<u32>,
@@ -189,7 +190,7 @@ fn ended(all: &mut [Running<'_>], pid: Pid, status: &str) {
     }
 }
 
-/// Starts a program and returns its process id. Only [`supervise`] waits for the process.
+/// Starts a program and returns its process id. Only [`supervise`] waits for the end of the started process.
 fn start(plan: &Plan, component: &Component) -> io::Result<u32> {
     let log = plan.logs.join(format!("{}.log", component.name));
     let output = OpenOptions::new().create(true).append(true).open(log)?;

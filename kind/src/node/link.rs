@@ -1,6 +1,7 @@
 //! The one network link between a node and the machine, and the addresses on it.
 //!
-//! Finds and claims an unused block of addresses. The link disappears with the node's network namespace.
+//! This module finds and claims an unused block of addresses for the link. The kernel removes the link together with
+//! the node's network namespace.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -28,7 +29,6 @@ impl Link {
         Ipv4Addr::new(10, self.block, 0, 1)
     }
 
-    /// The node's address.
     pub(super) fn node(self) -> Ipv4Addr {
         Ipv4Addr::new(10, self.block, 0, 2)
     }
@@ -53,7 +53,7 @@ impl Link {
         format!("10.{}.0.0/16", self.block)
     }
 
-    /// The commands that set up the network in the node: arguments of `ip`.
+    /// The arguments of each call of `ip` that sets up the network in the node.
     pub(super) fn inside(self) -> Vec<Vec<String>> {
         let words = |text: String| text.split(' ').map(str::to_owned).collect();
         [
@@ -66,7 +66,8 @@ impl Link {
         .into()
     }
 
-    /// Chooses the first unused block and makes the link, which claims the block. `pid` is a process of the node.
+    /// Chooses the first unused block of addresses and makes the link, which claims the block. `pid` is the process id
+    /// of a process of the node.
     pub(super) async fn claim(ip: &Path, pid: u32) -> Result<Self, Error> {
         let ip = Tool::new(ip.to_owned());
         let ask =

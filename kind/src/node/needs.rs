@@ -1,6 +1,6 @@
 //! The requirements of a node on the machine. All requirements are checked before anything starts.
 //!
-//! Owns the list of requirements, and advice for each requirement. This module changes nothing on the machine.
+//! This module changes nothing on the machine.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::cgroup;
 
-/// etcd and the programs of Kubernetes, which are in one folder.
+/// etcd and the programs of Kubernetes, which must be in the folder `assets`.
 const KUBERNETES: [&str; 6] =
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"];
-/// Programs on the PATH, each with its package in Debian, Ubuntu and Fedora.
+/// Programs that must be on the PATH, each with its package in Debian, Ubuntu and Fedora.
 const PROGRAMS: [(&str, &str); 8] = [
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
@@ -22,12 +22,12 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("iptables", "iptables"),
     ("conntrack", "conntrack"),
 ];
-/// The folders of CNI plugins: the CNI project's default, and those of distributions.
+/// The folders with CNI plugins: the CNI project's default, and the folders of distributions.
 const CNI_FOLDERS: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
 const CNI_PLUGINS: [&str; 4] = ["bridge", "host-local", "loopback", "portmap"];
 /// Folders with programs for root, which not every user has on the PATH.
 const ROOTS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// Folders that the node replaces by its own, so it cannot see the machine's files in them.
+/// Folders that the node replaces by its own, so that the node cannot see the machine's files there.
 const COVERED: [&str; 2] = ["/var", "/run"];
 /// The cgroup controllers that the kubelet needs.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
@@ -143,7 +143,7 @@ pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
     })
 }
 
-/// The folders in which programs are searched; those for root come last.
+/// The folders in which programs are searched; folders with programs for root come last.
 fn places(path: Option<&OsStr>) -> Vec<PathBuf> {
     let told = path.map(|path| std::env::split_paths(path).filter(|place| place.is_absolute()).collect::<Vec<_>>());
     let mut places = told.unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Finds the processes of Pods by their ids on the machine. A Pod is recognised by its cgroup.
 //!
-//! Owns only the search. The caller sends the signals.
+//! The caller sends signals to the processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 
 use super::cgroup::Hierarchy;
 
-/// The name of the kubelet's cgroup. Below it are groups for classes of Pods (Kubernetes documentation, "Pod quality of
-/// service classes").
+/// The name of the kubelet's cgroup. Below this cgroup are groups for classes of Pods (Kubernetes documentation, "Pod
+/// quality of service classes").
 const KUBEPODS: &str = "kubepods";
 const CLASSES: [&str; 3] = ["", "burstable", "besteffort"];
-/// The program that holds the namespaces of a Pod. The program belongs to no container of the Pod.
+/// The program that holds the namespaces of a Pod. The pause program belongs to no container of the Pod.
 const PAUSE: &str = "pause";
 
-/// Maximum number of cgroups that are searched for one Pod. A machine with more cgroups is searched only partly.
+/// Maximum number of cgroups that are searched for one Pod. On a machine with more cgroups, the search stops early.
 const FOLDERS_MAX: usize = 20_000;
-/// The greatest depth of a Pod's cgroup, which is below the cgroups of a container engine, a node's container, the
-/// kubelet, and a class of Pods.
+/// Maximum depth of a Pod's cgroup, which is below the cgroups of a container engine, a node's container, the kubelet,
+/// and a class of Pods.
 const DEPTH_MAX: usize = 12;
 
-/// Where the processes of Pods are searched.
+/// The cgroups in which the processes of Pods are searched.
 #[derive(Debug, Clone)]
 pub struct Pods {
     root: PathBuf,
@@ -68,7 +68,7 @@ impl Pods {
     }
 }
 
-/// The folders of a Pod's cgroup: `pod3f1c-…`, or with systemd's names `kubelet-kubepods-burstable-pod3f1c_….slice`.
+/// The folders of a Pod's cgroup: `pod3f1c-…`, or with systemd `kubelet-kubepods-burstable-pod3f1c_….slice`.
 fn search(root: &Path, uid: &str) -> Vec<PathBuf> {
     let names = [format!("pod{uid}"), format!("pod{}.slice", uid.replace('-', "_"))];
     let mut folders = vec![(root.to_owned(), 0)];
@@ -95,7 +95,7 @@ fn processes(group: &Path) -> BTreeSet<u32> {
     text.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Whether the parent of a process is outside the container.
+/// Whether the parent of a process is not among the container's processes `all`.
 fn is_first(pid: u32, all: &BTreeSet<u32>) -> bool {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let Some(name) = read("comm") else { return false };

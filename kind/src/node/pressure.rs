@@ -1,6 +1,6 @@
-//! Lower limits of memory and CPU for the containers of a Pod, set in their cgroups.
+//! Lowers the memory and CPU limits of a Pod's containers, in the containers' cgroups.
 //!
-//! Sets the limits, and restores the earlier limits. The kubelet does not check the cgroup of a running container.
+//! The kubelet does not check the cgroup of a running container, so the lower limits stay.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,8 @@ use super::cgroup::{self, Hierarchy};
 const PERIOD_US: u64 = 100_000;
 /// The size of a memory page in bytes on every machine that runs a node.
 const PAGE: u64 = 4096;
-/// How often a memory limit is raised and tried again, if the container uses more memory than the kernel can free.
+/// Maximum number of attempts to set a memory limit, each with a higher limit, if the container uses more memory than
+/// the kernel can free.
 const ATTEMPTS: u64 = 64;
 
 /// The limits of a container.
@@ -24,7 +25,7 @@ pub struct Limits {
     pub cpu: Option<f64>,
 }
 
-/// A limit that was set. Dropping the value restores the earlier limit.
+/// A lower limit that was set. Dropping the value restores the earlier limit.
 #[derive(Debug)]
 pub struct Pressed {
     /// The id of the container.
@@ -36,15 +37,15 @@ pub struct Pressed {
 }
 
 impl Drop for Pressed {
-    /// Restores the earlier limit. If the container has ended, nothing is restored.
+    /// Restores the earlier limit. If the container has ended, no limit is restored.
     fn drop(&mut self) {
         // Its group may be removed before the write; no other failure can be repaired here.
         let _ = fs::write(&self.file, &self.before);
     }
 }
 
-/// Sets limits for the containers with these first processes, except containers in `known`. Ended processes are
-/// skipped.
+/// Sets limits for the containers with these first processes, except containers in `known`. Process ids of ended
+/// processes are skipped.
 pub fn press(pids: &[u32], limits: Limits, known: &[String]) -> io::Result<Vec<Pressed>> {
     let hierarchies = cgroup::hierarchies();
     let mut pressed = Vec::new();
@@ -70,7 +71,7 @@ pub fn press(pids: &[u32], limits: Limits, known: &[String]) -> io::Result<Vec<P
     Ok(pressed)
 }
 
-/// The folder of a process's group in the hierarchy of a controller, and the cgroup version (cgroups(7),
+/// The folder of a process's cgroup in the hierarchy of `controller`, and the cgroup version (cgroups(7),
 /// `/proc/pid/cgroup`).
 fn group(hierarchies: &[Hierarchy], groups: &str, controller: &str) -> Option<(PathBuf, u8)> {
     let has =
@@ -93,7 +94,7 @@ fn name(folder: &Path) -> Option<String> {
     folder.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// The file for a limit in CPUs, and its contents.
+/// The name of the cgroup file for a CPU limit, and the file's new contents.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 64 processors, and positive")]
 fn quota(cpu: f64, version: u8) -> (&'static str, String) {
     let quota = (cpu * PERIOD_US as f64) as u64;
@@ -110,8 +111,9 @@ fn set(container: &str, file: PathBuf, text: &str, told: String) -> io::Result<O
     Ok(Some(Pressed { container: container.to_owned(), file, before, told }))
 }
 
-/// Sets a memory limit. cgroups version 1 refuses a limit below the memory that cannot be freed (`EBUSY`). In that
-/// case, the lowest limit is set that the kernel accepts, so that the next page exceeds it.
+/// Sets a memory limit. cgroups version 1 refuses a limit below the memory that cannot be freed (`EBUSY`). If the limit
+/// is refused, the lowest limit that the kernel accepts is set, so that the container's next memory page exceeds the
+/// limit.
 fn memory(container: &str, file: &Path, usage: &Path, bytes: u64) -> io::Result<Option<Pressed>> {
     let before = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,7 +1,7 @@
 //! The folder of a control plane: keys, certificates, tokens, audit policy, data, logs.
 //!
-//! Owns the files that are written before the programs start, and their removal. Other users of the machine cannot read
-//! the files, because they contain an administrator's token.
+//! This module writes these files before the programs start, and removes them. Other users of the machine cannot read
+//! these files, because the files contain an administrator's token.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,12 +19,12 @@ use rcgen::{
 
 use super::Error;
 
-/// How long ago the validity of a new certificate began. Clocks of containers and machines differ a little, and a
-/// certificate must not be from the future.
+/// How long before the present the validity of a new certificate begins. Clocks of containers and machines differ a
+/// little, and a new certificate must be valid by each of them.
 const BACKDATED_BY: Duration = Duration::from_hours(1);
 /// The validity of a certificate: longer than the longest run (100 hours), with time for an inspection afterwards.
 const VALID_FOR: Duration = Duration::from_hours(10 * 24);
-/// The user of readiness requests, which has no other right.
+/// The user of readiness requests, which has no right except these requests.
 const PROBE: &str = "longhaul:probe";
 /// The audit policy. Metadata is enough to show each user's requests and their times; request bodies would be most of
 /// what a run writes to disk (Kubernetes documentation, "Auditing").
@@ -56,7 +56,7 @@ impl User {
     }
 }
 
-/// The settings in which the files of control planes differ.
+/// The settings in which the files of different kinds of control planes differ.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     /// The name of the control plane's certificate authority.
@@ -81,14 +81,14 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Makes all files. Files of an earlier control plane in the folder are replaced.
+    /// Makes all folders and files of a control plane. Files of an earlier control plane in the folder are replaced.
     pub(crate) fn write(directory: &Path, users: &[User], server: &Server) -> Result<Self, Error> {
         let mut files = Self::folders(directory, server.data)?;
         files.fill(users, server)?;
         Ok(files)
     }
 
-    /// Makes only the folders. Files of an earlier control plane in them are removed.
+    /// Makes only the folders of a control plane. Files of an earlier control plane in these folders are removed.
     pub(crate) fn folders(directory: &Path, data: &'static str) -> Result<Self, Error> {
         let directory = std::path::absolute(directory).map_err(failed(directory))?;
         let files = Self { directory, data, ca_pem: String::new(), tokens: Vec::new(), kept: false };
@@ -227,8 +227,8 @@ impl std::fmt::Debug for Files {
     }
 }
 
-/// A kubeconfig that contains all certificates and tokens. Strings are JSON strings, which are valid YAML, so names
-/// need no other quoting.
+/// A kubeconfig that contains the user's token and the authority's certificate. The names in the YAML text are JSON
+/// strings, which YAML accepts.
 pub(crate) fn kubeconfig(user: &str, token: &str, ca_pem: &str, url: &str) -> String {
     let ca = STANDARD.encode(ca_pem);
     let quoted = serde_json::Value::from(user);

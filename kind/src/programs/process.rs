@@ -1,9 +1,9 @@
 //! A child process that ends at the latest with its owner, unless the owner releases it.
 //!
-//! Owns start, watch and end of the child. Each child has its own keeper thread. The kernel's parent-death signal is
-//! sent when the *thread* that forked ends, and threads of an async runtime come and go. A keeper thread also reaps the
-//! child if the async runtime is busy. The child leads its own process group, so that its children are ended too, and
-//! an interrupt at the terminal reaches only the harness.
+//! Each child has its own keeper thread, which starts and reaps the child. The kernel sends its parent-death signal
+//! when the *thread* that forked ends, and threads of an async runtime may end at any time. The child leads its own
+//! process group, so that the harness also ends the child's children, and an interrupt at the terminal reaches only the
+//! harness.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -29,15 +29,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) enum Lifetime {
     /// The child ends with its owner, even if the owner is killed.
     Owned,
-    /// The child ends with the value [`Process`] unless it is released; if the owner is killed, the child stays. The
-    /// child has its own session, so closing the owner's terminal does not affect it.
+    /// The child ends with the value [`Process`] unless it is released; if the owner is killed, the child stays. A
+    /// releasable child has its own session, so that closing the owner's terminal does not affect the child.
     Releasable,
 }
 
 /// A command to the keeper thread.
 #[derive(Debug)]
 enum Order {
-    /// End the child, and kill it if it still runs after this time.
+    /// End the child, and kill the child if it still runs after this time.
     End(Duration),
     /// Leave the child running.
     Release,
@@ -50,7 +50,7 @@ pub(crate) struct Process {
     log: PathBuf,
     /// How the child ended; `None` while it runs.
     ended: Arc<Mutex<Option<String>>>,
-    /// The channel to the keeper thread. Closing the channel ends the child at once.
+    /// The channel to the keeper thread. Dropping this channel ends the child at once.
     orders: Option<SyncSender<Order>>,
     keeper: Option<JoinHandle<()>>,
 }
@@ -67,7 +67,7 @@ impl Process {
         Self::start_within(program, path, arguments, log, lifetime, Vec::new())
     }
 
-    /// Starts a program in these cgroups, given as open files `cgroup.procs`; see [`Self::start`].
+    /// Starts a program as [`Self::start`] does, in the cgroups whose open files `cgroup.procs` are given.
     pub(crate) fn start_within(
         program: &'static str,
         path: &Path,
@@ -253,8 +253,8 @@ fn keep(
     *ended.lock() = Some(status);
 }
 
-/// Sends a signal to the whole process group of a child. The child has not been reaped, so its process id is still its
-/// own.
+/// Sends a signal to the whole process group of a child. Because the child has not been reaped, no other process can
+/// have its process id.
 fn signal(child: &Child, signal: Signal) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, signal);

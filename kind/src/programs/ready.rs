@@ -1,7 +1,6 @@
 //! Waiting until the programs of a control plane answer.
 //!
-//! Owns the requests and their deadlines. If a program ends before it is ready, the error comes at once, with the last
-//! lines of the program's output.
+//! If a program ends before it is ready, the error comes at once, with the last lines of the program's output.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,20 +20,20 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 use super::process::Process;
 
-/// The time between two readiness requests: short enough to lose little time, long enough to cost little.
+/// The time between two readiness requests: short enough to notice readiness soon, long enough to cost little CPU time.
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// The deadline of one request, from connecting to the last byte of the answer.
+/// The time limit of one readiness request, from connecting to the last byte of the answer.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
 /// Maximum size of an answer in bytes; the answer of `/readyz?verbose` has a few KiB.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// Why a program did not count as ready at the last request.
+/// Why a program did not count as ready at its last readiness request.
 #[derive(Debug, thiserror::Error)]
 pub enum Unready {
     /// The program did not answer within the deadline.
     #[error("no answer")]
     Silent,
-    /// No connection could be made, or it broke.
+    /// No connection could be made, or the connection broke.
     #[error(transparent)]
     Connection(#[from] std::io::Error),
     /// The answer is no valid HTTP.
@@ -82,7 +81,7 @@ impl Client {
         Ok(Self { address, tls: TlsConnector::from(Arc::new(config)), token: token.to_owned() })
     }
 
-    /// The version of an API server that is ready.
+    /// Requests `/readyz` and the version of the API server; returns the version if the server is ready.
     pub(crate) async fn version(&self) -> Result<String, Unready> {
         healthy("/readyz", self.get("/readyz").await?)?;
         let version: serde_json::Value = serde_json::from_slice(&healthy("/version", self.get("/version").await?)?)?;
@@ -93,7 +92,7 @@ impl Client {
         Ok(serde_json::from_slice(&healthy(path, self.get(path).await?)?)?)
     }
 
-    /// The status and the body of an answer, or why no answer came.
+    /// The HTTP status and the body of an answer, or the reason why no answer came.
     async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), Unready> {
         let asking = async {
             let stream = TcpStream::connect(self.address).await?;

@@ -1,7 +1,7 @@
-//! The identity of a process: tells whether a process id still belongs to the same process.
+//! The identity of a process, which shows whether a process id still belongs to the same process.
 //!
-//! Identities come from Linux's `/proc` (proc(5)). On other systems processes cannot be identified, so no process is
-//! ever ended.
+//! Identities are read from Linux's `/proc` (proc(5)). On systems other than Linux, processes cannot be identified, so
+//! longhaul ends none.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use super::Error;
 /// The index of field 22 of `/proc/<pid>/stat`, counted after the name in parentheses, which ends field 2.
 const START_FIELD: usize = 22 - 3;
 
-/// Identifies a process until the machine is restarted.
+/// Identifies one process until the machine is restarted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Identity {
@@ -39,7 +39,7 @@ pub(crate) struct Handle(std::os::fd::OwnedFd);
 pub(crate) enum Handle {}
 
 impl Identity {
-    /// The process that has this id now.
+    /// Returns the identity of the process that has this process id now.
     pub fn of(pid: u32) -> Result<Self, Error> {
         let failed = |source| Error::Process { pid, source };
         let (start_ticks, _) = stat(pid).map_err(failed)?;
@@ -84,7 +84,7 @@ impl Handle {
     }
 }
 
-/// Processes of this user that were started with one of these arguments, by process id.
+/// Identities of this user's processes that were started with one of these arguments.
 pub(crate) fn mentioning(arguments: &[String]) -> Vec<(String, Identity)> {
     let uid = rustix::process::getuid().as_raw();
     let Ok(listing) = fs::read_dir("/proc") else { return Vec::new() };
@@ -114,7 +114,8 @@ fn stat(pid: u32) -> io::Result<(u64, char)> {
     parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not what proc(5) says"))
 }
 
-/// Parses a line of `/proc/<pid>/stat`. The name may contain any character, so fields are counted after the last `)`.
+/// Parses a line of `/proc/<pid>/stat`. The process's name may contain any character, so fields are counted after the
+/// last `)`.
 fn parse(stat: &str) -> Option<(u64, char)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');

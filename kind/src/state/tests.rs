@@ -1,5 +1,5 @@
-//! Tests that entries on disk are found again, are never mistaken for those of another process, and are removed unless
-//! they are kept.
+//! Tests of the state entries of control planes: they are found again, never belong to another process, and are removed
+//! unless they are kept.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,4 @@
-//! Checks an answer as kube-apiserver does before it accepts an answer. Pure, without I/O; the rules are in
+//! Checks an answer as kube-apiserver does before it accepts the answer. Pure, without I/O; the rules are in
 //! `go_rules::admission`.
 
 use go_rules::admission::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
@@ -45,8 +45,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// A compressed answer counts like its text. A decompression bomb, a truncated answer, and plain text that claims
-    /// to be compressed are invalid.
+    /// A compressed answer counts like the same answer without compression. A decompression bomb, a truncated answer,
+    /// and plain text that claims to be compressed are invalid.
     #[test]
     fn compressed_answers_are_read_within_bounds() {
         fn zipped(body: &[u8]) -> Seen<'_> {

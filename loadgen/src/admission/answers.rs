@@ -1,4 +1,4 @@
-//! The answer to each review, for an observer that compares the answers with alerts.
+//! The answer to each review, which an observer compares with alerts.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,6 @@ use super::expected::Expected;
 use super::review::Template;
 use crate::seed::UID_LEN;
 
-/// The answer to one review.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     pub uid: &'a [u8; UID_LEN],
@@ -29,14 +28,14 @@ pub enum Tells {
     May,
 }
 
-/// An observer of all answers. The threads that send load call it, so it must not wait.
+/// An observer of all answers, which must not wait, because the threads that send load call it.
 pub trait Answers: Debug + Send + Sync {
-    /// Called after an answer, and for a review that will never be answered.
+    /// Called after each answer, and for each review that will never be answered.
     fn answered(&self, answer: &Answer<'_>);
 }
 
 impl Tells {
-    /// Whether a receiver must get an alert about a review of this template.
+    /// Whether a receiver of alerts must get an alert about a review of this template.
     pub(super) fn of(template: &Template, allowed: Option<bool>) -> Self {
         match (allowed, &template.expected) {
             _ if template.dry_run => Self::Never,

@@ -1,7 +1,7 @@
 //! Attacks that are not reviews: HTTP/2 clients with hand-written frames, which run beside the load.
 //!
-//! Owns the times of each attack, its connections and its counts. The module `session` owns the frames of one
-//! connection. An attack has no right answer. Instead, the load shows whether other clients get answers, and the
+//! Owns the times of each attack, its connections and its counts of effects. The module `session` owns the frames of
+//! one connection. No answer to an attack is right or wrong. The load shows whether other clients get answers, and the
 //! observer measures the webhook's memory.
 
 mod connection;
@@ -27,24 +27,21 @@ use session::Script;
 /// different addresses. On Linux all addresses of 127.0.0.0/8 are loopback.
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// The counts of one attack so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Number of connections that were made.
     pub connections: u64,
-    /// Number of streams that were opened.
     pub streams: u64,
-    /// Streams that the webhook refused at once; they are also in `streams`.
+    /// Number of streams that the webhook refused at once; they are also in `streams`.
     pub refused: u64,
-    /// Streams that the webhook ended later; they are also in `streams`.
+    /// Number of streams that the webhook ended later; they are also in `streams`.
     pub reset: u64,
     /// Number of answers that came and were not read.
     pub unread: u64,
-    /// The last error of a connection, as text.
+    /// The last error of any connection, as text.
     pub trouble: Option<String>,
 }
 
-/// Running attacks. Dropping the value ends them.
+/// Attacks that are under way; dropping the value ends them.
 #[derive(Debug)]
 pub struct Attackers {
     attacks: Vec<(Attack, Arc<Shared>)>,
@@ -52,7 +49,6 @@ pub struct Attackers {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// The counts that all connections of one attack share.
 #[derive(Debug, Default)]
 struct Shared {
     connections: AtomicU64,
@@ -72,7 +68,6 @@ impl Counts {
         }
     }
 
-    /// The counts as text.
     pub fn describe(&self) -> String {
         let Self { connections, streams, refused, reset, unread, trouble } = self;
         let text = format!(
@@ -140,7 +135,7 @@ impl Attackers {
         Ok(Self { attacks: kept, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Each attack with its counts so far, in the order of the scenario.
+    /// Each attack with its counts so far, in the order in which the scenario lists the attacks.
     pub fn counts(&self) -> Vec<(Attack, Counts)> {
         self.attacks.iter().map(|(attack, shared)| (attack.clone(), shared.counts())).collect()
     }

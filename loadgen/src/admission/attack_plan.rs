@@ -4,9 +4,9 @@ use units::Span;
 
 use super::Error;
 
-/// Default number of connections of one attack, which open 16,000 streams.
+/// Default number of connections of one attack, which together open 16,000 streams.
 pub const DEFAULT_CONNECTIONS: u32 = 64;
-/// Maximum number of connections of one attack; webhooks commonly allow one address no more.
+/// Maximum number of connections of one attack; webhooks commonly allow no more from one address.
 pub const CONNECTIONS_MAX: u32 = 512;
 /// Maximum number of attacks of one run.
 pub const ATTACKS_MAX: usize = 8;
@@ -15,13 +15,14 @@ pub const ATTACKS_MAX: usize = 8;
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "AttackName")]
 pub enum Name {
-    /// Streams whose heads of 7 KiB are never followed by a body. Before them, each connection sends one whole request.
+    /// The client opens streams with heads of 7 KiB that are never followed by a body. Before these streams, each
+    /// connection sends one whole request.
     OpenStreams,
-    /// Reviews with 160 containers, whose large answers the client does not read: its window is 0.
+    /// The client sends reviews with 160 containers, whose large answers it does not read: its window is 0.
     UnreadAnswers,
 }
 
-/// One attack.
+/// One attack of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Attack {
@@ -31,7 +32,8 @@ pub struct Attack {
     /// How long the attack lasts.
     #[serde(rename = "for")]
     pub lasts: Span,
-    /// The number of HTTP/2 connections, 1 to 512, all from one address. On loopback that address is 127.0.0.2.
+    /// The number of HTTP/2 connections, 1 to 512, all from one address. For a webhook on loopback that address is
+    /// 127.0.0.2.
     #[serde(default = "default_connections")]
     pub connections: u32,
 }

@@ -1,4 +1,4 @@
-//! Load plans with one review, for the benchmarks of this crate. The plans are not part of the API.
+//! Load plans with one review, for the benchmarks of this crate. These plans are not part of the crate's API.
 
 use std::time::Duration;
 

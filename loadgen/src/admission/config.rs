@@ -1,4 +1,4 @@
-//! The section of a scenario for admission load, and its checks before anything starts.
+//! The section of a scenario for admission load, with the checks of its values before the run starts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ pub const DEFAULT_MAX_IN_FLIGHT: u32 = 500;
 pub const HIGHEST_RATE: f64 = 50_000.0;
 /// The default number of threads; one thread sends more requests than most webhooks can answer.
 pub const DEFAULT_THREADS: u32 = 1;
-/// Maximum number of threads. More threads than CPUs only delay each other, and no machine that generates load has more
-/// CPUs.
+/// Maximum number of threads that send load. More threads than CPUs only delay each other, and no machine that
+/// generates load has more CPUs.
 const HIGHEST_THREADS: u32 = 64;
-/// Maximum number of workers. More workers only delay each other, and the measurement of their coordinator
-/// (docs/measured/scale.md) has no more workers.
+/// Maximum number of workers of a load. More workers only delay each other, and their coordinator was measured with no
+/// more workers (docs/measured/scale.md).
 pub const HIGHEST_WORKERS: u32 = 64;
 /// Maximum number of calls in flight, each of which may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;
 /// The default number of HTTP/2 connections of a thread.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1;
-/// Maximum number of HTTP/2 connections of a thread; one carries hundreds of calls at a time.
+/// Maximum number of HTTP/2 connections of a thread; one connection carries hundreds of calls at a time.
 const HIGHEST_CONNECTIONS: u32 = 100;
 /// The range that Kubernetes allows for `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
@@ -49,7 +49,7 @@ pub struct Config {
     /// How requests are spread over time.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// How the rate changes over the run. Without it the rate stays.
+    /// How the rate changes over the run. Without a shape the rate is constant.
     pub shape: Option<Shape>,
     /// A file with the time and the contents of each request, instead of `rate`, `arrivals` and `shape`: JSON lines as
     /// `longhaul load --record` writes them. The path is relative to the scenario file. A request without contents is
@@ -69,7 +69,7 @@ pub struct Config {
     pub mix: Mix,
     /// Instead of `mix`: objects of any kind that are created, changed and deleted, and the webhooks that are called
     /// for them. Default, if the subject has its own webhooks (`install: {webhooks: FILE}`): the churned objects, and
-    /// objects made from the definitions under `controlPlane.manifests` of kinds that the webhooks' rules name.
+    /// objects of the kinds that the webhooks' rules name, made from the definitions under `controlPlane.manifests`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<super::Own>,
     /// How long a call may take, whole seconds from 1s to 30s. The call's URL contains it as `?timeout=10s`, as with
@@ -78,14 +78,14 @@ pub struct Config {
     pub timeout: Span,
     /// The size of the reviews, within 2 %. Objects grow as real objects do: more containers, environment, volumes,
     /// annotations, files. Some kinds cannot be so small or so large: a scale, an eviction, a workload in less than 4
-    /// KiB, a Namespace in more than 200 KiB. Reviews of such kinds come as near to the size as they can. Without
-    /// `size`, reviews have their natural size.
+    /// KiB, a Namespace in more than 200 KiB. Reviews of kinds that cannot reach the size come as near to it as they
+    /// can. Without `size`, reviews have their natural size.
     pub size: Option<Size>,
     /// Maximum number of calls in flight at once. A request beyond this limit counts as overflow.
     #[serde(default = "default_max_in_flight")]
     pub max_in_flight: u32,
-    /// The number of threads that send, 1 to 64. As with several kube-apiservers, each has its own connections, and its
-    /// share of the plan and of `maxInFlight`.
+    /// The number of threads that send, 1 to 64. As with several kube-apiservers, each thread has its own connections,
+    /// and an equal fraction of the planned requests and of `maxInFlight`.
     #[serde(default = "default_threads")]
     pub threads: u32,
     /// Whether TLS sessions are resumed; kube-apiserver does not resume them.
@@ -100,10 +100,10 @@ pub struct Config {
     /// Clients that attack the webhook beside the reviews, by HTTP/2 frames that no library writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attacks: Vec<Attack>,
-    /// Workers that send instead of the harness itself. All workers begin together, and each worker has its share of
-    /// the plan and of `maxInFlight`; their measurements are added. If the control plane has nodes, workers are Pods of
-    /// one Job, otherwise processes of this machine. Workers know the images as they are before the run, so nothing in
-    /// the run may change the right answers.
+    /// Workers that send instead of the harness itself. All workers begin together, and each has an equal fraction of
+    /// the planned requests and of `maxInFlight`; their measurements are added. If the control plane has nodes, workers
+    /// are Pods of one Job, otherwise processes of this machine. Workers know the images as they are before the run, so
+    /// nothing in the run may change the right answers.
     pub workers: Option<Workers>,
 }
 
@@ -152,7 +152,6 @@ pub enum Client {
 }
 
 impl Client {
-    /// The kind of client as text.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
@@ -163,8 +162,8 @@ impl Client {
 }
 
 impl Config {
-    /// The planned times of requests in a run of this length. Refuses settings that do not fit the length, and reads
-    /// the file of a replay.
+    /// The planned times of requests in a run of this length. Refuses settings that do not fit the length of the run,
+    /// and reads the file of a replay.
     pub fn schedule(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
         self.schedule_and_reviews(seed, length).map(|(schedule, _)| schedule)
     }
@@ -216,7 +215,7 @@ impl Config {
         self.through == Through::Webhook && self.objects.is_empty() && self.replay.is_none()
     }
 
-    /// Refuses settings that only load sent directly to the webhook supports.
+    /// Refuses settings that work only if the load is sent directly to the webhook.
     pub(super) fn check_through(&self) -> Result<(), Error> {
         let alone = "needs load that is sent to the webhook itself: leave it out, or leave `through` out";
         if self.replay.is_some() {
@@ -251,7 +250,7 @@ impl Config {
         Ok(())
     }
 
-    /// Refuses settings that cannot work; the error names the key and says what to write.
+    /// Refuses settings that cannot work; the error names the key and says what to write instead.
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
         if self.replay.is_some() && per_second > 0.0 {
@@ -347,13 +346,13 @@ pub(super) struct Replayed {
     pub has_open: bool,
 }
 
-/// Rounds a time up to whole milliseconds. A message with a smaller value would lead the user to a value that is
+/// Rounds a time up to whole milliseconds. If the error message rounded down, the user would write a value that is
 /// refused again.
 fn round_up(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-/// Refuses images for which no right answer can be computed.
+/// Refuses images for which the harness cannot compute a right answer.
 pub(super) fn check_images(images: &[Image]) -> Result<(), Error> {
     let refuse = |problem: String| Err(Error::Images { problem });
     for image in images {

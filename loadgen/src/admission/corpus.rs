@@ -1,7 +1,8 @@
 //! The corpus: a bounded set of user actions, each with the reviews that Kubernetes sends for it. Pure: no I/O.
 //!
 //! A denied action ends with its denial: if a Deployment is denied, no `ReplicaSet` follows. Controllers copy the
-//! pinned images of an admitted object into their objects, so the right answer to those reviews needs no patch.
+//! pinned images of an admitted object into their objects, so the right answer to a review of such an object needs no
+//! patch.
 
 mod actions;
 mod expand;
@@ -26,10 +27,11 @@ use crate::arrivals::Recorded;
 /// Number of variants of each action, enough that two neighbouring requests always look different.
 pub(super) const VARIANTS: usize = 16;
 /// The size of the corpus in bytes after which no further variants are made. Large reviews have fewer variants, but
-/// each action has one, whatever its size.
+/// each action has at least one, whatever its size.
 const MOST_BYTES: usize = 32 << 20;
 const MOST: Most = Most { variants: VARIANTS, bytes: MOST_BYTES };
-/// Image names for unknown webhooks. The host is reserved for examples (RFC 2606), so no registry answers.
+/// Image names in the load for unknown webhooks. The host in these names is reserved for examples (RFC 2606), so no
+/// registry answers.
 const INVENTED: [&str; 6] = [
     "shop/cart:1.4.2",
     "shop/ledger:7",
@@ -44,12 +46,12 @@ const INVENTED: [&str; 6] = [
 pub(super) struct Corpus {
     templates: Vec<Template>,
     actions: Vec<(Action, Vec<Vec<u32>>)>,
-    /// Instead of actions: sequences of template numbers for a project's own objects, with weights.
+    /// For a project's own objects, instead of actions: sequences of template numbers, with weights.
     own: Vec<(u32, Vec<Vec<u32>>)>,
-    /// The webhook paths to which templates are sent; the first path is that of the target.
+    /// The webhook paths to which templates are sent; the first path is that of the load's target.
     paths: Vec<String>,
     truth: Arc<Truth>,
-    /// The observer of every answer, if one is set.
+    /// The observer that gets every answer, if one is set.
     answers: Arc<OnceLock<Arc<dyn Answers>>>,
 }
 
@@ -60,13 +62,13 @@ struct Most {
 }
 
 impl Corpus {
-    /// A corpus whose right answers follow from the images.
+    /// Makes a corpus whose right answers follow from the images.
     pub(super) fn build(mix: &Mix, size: Option<Size>, seed: u64, images: &[Image]) -> Self {
         let digests = oracle::digests(images);
         Self::expanded(mix, MOST, Expand::new(seed, size, images, Some(&digests)))
     }
 
-    /// A corpus with unknown images: any valid answer is right, and the action always continues.
+    /// Makes a corpus for unknown images: any valid answer is right, and the action always continues.
     pub(super) fn for_any_webhook(mix: &Mix, size: Option<Size>, seed: u64) -> Self {
         let images: Vec<Image> =
             INVENTED.iter().map(|name| Image::new(format!("registry.example.com/{name}"), None)).collect();
@@ -100,14 +102,14 @@ impl Corpus {
         corpus
     }
 
-    /// A corpus in which one template serves all actions of the mix.
+    /// Makes a corpus in which one template serves all actions of the mix.
     pub(super) fn only(mix: &Mix, template: Template) -> Self {
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         let actions = wanted.map(|(action, _)| (action, vec![vec![0]])).collect();
         Self { templates: vec![template], actions, ..Self::empty() }
     }
 
-    /// A corpus with reviews of a project's own objects.
+    /// Makes a corpus with reviews of a project's own objects.
     pub(super) fn own(objects: &[Own], seed: u64) -> Self {
         let Reviews { templates, paths, sequences } = own::reviews(objects, seed);
         Self { templates, paths, own: sequences, ..Self::empty() }
@@ -124,7 +126,6 @@ impl Corpus {
         Self { templates, actions: self.actions.clone(), own, paths, truth, answers }
     }
 
-    /// The webhook paths to which templates are sent.
     pub(super) fn paths(&self) -> &[String] {
         &self.paths
     }
@@ -157,18 +158,17 @@ impl Corpus {
         first
     }
 
-    /// A corpus without reviews, for recordings that contain all reviews.
+    /// A corpus without reviews, for a recording that contains all reviews.
     pub(super) fn empty() -> Self {
         let (templates, actions, own) = (Vec::new(), Vec::new(), Vec::new());
         Self { templates, actions, own, paths: vec![String::new()], truth: Arc::default(), answers: Arc::default() }
     }
 
-    /// Facts that change right answers during the load.
+    /// The facts that change right answers during the load.
     pub(super) fn truth(&self) -> &Arc<Truth> {
         &self.truth
     }
 
-    /// The observer of answers.
     pub(super) fn answers(&self) -> &OnceLock<Arc<dyn Answers>> {
         &self.answers
     }
@@ -187,13 +187,13 @@ impl Corpus {
         &variants[rng.random_range(0..variants.len())]
     }
 
-    /// All actions, each with its variants.
     pub(super) fn actions(&self) -> &[(Action, Vec<Vec<u32>>)] {
         &self.actions
     }
 }
 
-/// The choice of images for a variant. Every action is both admitted and denied if the images allow that.
+/// The choice of images for a variant. If the images allow that, every action has variants that are admitted and
+/// variants that are denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pick {
     /// Only images that may run.

@@ -4,10 +4,10 @@ use super::image::Refusal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// The object must be denied because of the images in `refused`. `images` are the object's images that exist.
+    /// The object must be denied because of the images in `refused`. `images` are the images of the object that exist.
     Deny { images: Vec<Field>, refused: Vec<Refused> },
-    /// The object must be allowed. `images` are all its images, each with the value that the field must have in the
-    /// end.
+    /// The object must be allowed. `images` are all images of the object, each with the value that the field must have
+    /// in the end.
     Allow { images: Vec<Field> },
     /// The object must be allowed, with any patch or none.
     Admit,

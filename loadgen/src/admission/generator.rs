@@ -1,9 +1,10 @@
-//! A generator thread: sends its share of the plan over its own connections, and records the answers.
+//! A generator thread: sends the requests of the plan that belong to it over its own connections, and records the
+//! answers.
 //!
-//! A generator has one thread with one poll, no async tasks, and no lock that another thread holds for long. When the
-//! thread wakes, it sends due requests before it reads any answer. Between two answers it looks for further due
-//! requests. `calls.rs` handles calls. `pool.rs` handles connections: `exclusive.rs` for HTTP/1.1, with one call at a
-//! time on a connection, and `shared.rs` for HTTP/2.
+//! A generator is one thread with one poll, no async tasks, and no lock that another thread holds for long. When the
+//! thread wakes, it sends the requests whose planned time has come, before it reads any answer. Between two answers it
+//! looks for further such requests. `calls.rs` handles calls. `pool.rs` handles connections: `exclusive.rs` for
+//! HTTP/1.1, with one call at a time on a connection, and `shared.rs` for HTTP/2.
 
 mod calls;
 mod exclusive;
@@ -35,13 +36,14 @@ use pool::Pool;
 
 /// Maximum number of idle connections: `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
 const IDLE_MAX: usize = 25;
-/// Maximum number of requests that may be due and unsent while answers are read. Further requests would only be late.
+/// Maximum number of requests that may be due (past their planned time) and unsent while answers are read. Requests
+/// beyond this number would only be late.
 const QUEUE: usize = 1024;
 /// Maximum number of requests that are sent before answers are read, if many are due.
 const SENT_A_TURN: usize = 64;
 /// Maximum number of events that one poll returns.
 const EVENTS: usize = 128;
-/// How often idle and opening connections are checked; also the longest sleep.
+/// How often idle and opening connections are checked; also the longest sleep of the thread.
 const SWEEP: Duration = Duration::from_secs(1);
 
 const ALARM: Token = Token(0);
@@ -49,7 +51,6 @@ const WAKER: Token = Token(1);
 /// The first poll token of connections.
 const FIRST_CONNECTION: usize = 2;
 
-/// The settings of a generator thread.
 pub(super) struct Setup {
     corpus: Arc<Corpus>,
     peer: Peer,
@@ -58,7 +59,7 @@ pub(super) struct Setup {
     in_flight_max: usize,
     /// The number of calls after which a connection is closed.
     calls_max: u32,
-    /// Whether the thread polls its sockets without pause instead of sleeping.
+    /// Whether the thread polls its sockets without a pause instead of sleeping.
     awake: bool,
 }
 
@@ -101,7 +102,7 @@ impl Setup {
         self
     }
 
-    /// Sets whether the thread never sleeps.
+    /// Sets whether the thread polls without ever sleeping.
     pub(super) fn awake(mut self, awake: bool) -> Self {
         self.awake = awake;
         self
@@ -116,7 +117,7 @@ pub(super) struct Generator {
     poll: Poll,
     alarm: Alarm,
     scratch: Scratch,
-    /// Requests that are due and not yet begun, at most [`QUEUE`].
+    /// Requests whose planned time has come and whose call has not begun, at most [`QUEUE`].
     due: VecDeque<Due<plan::Request>>,
     calls: Slab<Call>,
     deadlines: Deadlines,
@@ -189,7 +190,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Sends due requests and sleeps until something happens. Returns false if only a signal came.
+    /// Sends due requests and sleeps until an event comes or the next request is due. Returns false if a signal
+    /// interrupted the sleep.
     fn wake(&mut self, events: &mut Events) -> io::Result<bool> {
         self.send_due();
         let now = Instant::now();
@@ -207,7 +209,7 @@ impl Generator {
         }
     }
 
-    /// Handles the events. The clock is read after the events.
+    /// Handles the events of one poll. The clock is read after the poll.
     fn act(&mut self, events: &Events, clock: impl Fn() -> Instant) {
         // A request must not go over a connection that the server has already closed.
         for event in events {
@@ -238,7 +240,7 @@ impl Generator {
         }
     }
 
-    /// The time until the poll must return.
+    /// The time after which the poll must return, even without an event.
     fn timeout(&mut self) -> io::Result<Option<Duration>> {
         if !self.due.is_empty() || !self.pool.unread.is_empty() || self.setup.awake {
             return Ok(Some(Duration::ZERO));
@@ -264,7 +266,8 @@ impl Generator {
         self.write_unwritten();
     }
 
-    /// Moves due requests from the plan to the queue. A request that finds the queue full is overflow.
+    /// Moves requests whose planned time has come from the plan to the queue. A request that finds the queue full
+    /// counts as overflow.
     fn pull(&mut self, now: Instant) {
         while let Some(due) = self.source.due(now, self.occupied()) {
             self.shared.counts.planned_one();
@@ -281,7 +284,7 @@ impl Generator {
         if self.room() <= self.due.len() { usize::MAX } else { self.calls.len() + self.due.len() }
     }
 
-    /// Counts requests that were due before the stop as planned; later requests do not count.
+    /// Counts requests that were due before the stop as planned; requests that were due later do not count.
     fn last_due(&mut self) {
         self.pull(Instant::now());
         self.source.close();

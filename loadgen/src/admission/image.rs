@@ -15,11 +15,9 @@ pub struct Image {
     pub hostile: bool,
 }
 
-/// Why an image must not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Refusal {
-    /// The image does not exist.
     Missing,
     /// No acceptable signature is attached.
     Unsigned,
@@ -45,7 +43,7 @@ impl Image {
 }
 
 impl Refusal {
-    /// The name of the class in a denial.
+    /// The name of this reason in a denial.
     pub fn name(self) -> &'static str {
         match self {
             Self::Missing => "not-found",
@@ -55,7 +53,7 @@ impl Refusal {
         }
     }
 
-    /// The class as text for people.
+    /// Why the image must not run, as text for people.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Missing => "does not exist",

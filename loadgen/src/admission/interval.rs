@@ -1,5 +1,5 @@
-//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one worker owns
-//! an interval until it is taken.
+//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one worker writes
+//! into an interval until it is taken.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::examples::{self, Examples};
 use crate::failure::{Class, Failure};
 use crate::histogram;
 
-/// Adds two values field by field. Another process may send any numbers, so a sum stops at the highest number.
+/// Adds two values of counts field by field. Another process may send any numbers, so a sum stops at the highest
+/// number.
 macro_rules! counts {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $count:ident: u64,)+ }) => {
         $(#[$about])*
@@ -28,11 +29,11 @@ macro_rules! counts {
 }
 
 counts! {
-    /// The numbers of requests by outcome, which can be added up. Records and messages between processes contain them
-    /// unchanged.
+    /// The numbers of requests by outcome, which can be added up. Records and messages between processes contain these
+    /// numbers unchanged.
     ///
-    /// Over a whole run, `planned == sent + overflow`, and `sent` is the sum of the outcomes and `abandoned`. In a
-    /// single interval, calls in flight make a difference.
+    /// Over a whole run, these numbers satisfy `planned == sent + overflow`, and `sent` is the sum of the outcomes and
+    /// `abandoned`. In a single interval, calls in flight make these sums differ.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
     pub struct Counts {
@@ -58,13 +59,13 @@ counts! {
         /// Answers with HTTP 200 that kube-apiserver would not accept.
         pub invalid_response: u64,
         /// Calls that were cut off because the load was stopped and the drain time was over. The subject is not at
-        /// fault.
+        /// fault for these calls.
         pub abandoned: u64,
         /// Requests that were sent again over another connection or stream, because the server had certainly not
-        /// processed them. A repeated sending is no outcome: a call may be sent again several times, but it ends once.
+        /// processed them. Sending again is no outcome: a call may be sent again several times, but it ends once.
         pub sent_again: u64,
-        /// Denials that are right only because a registry has a fault. An HTTP 500 in answer to an UPDATE is one of
-        /// them, because it leaves the decision to the webhook's failurePolicy.
+        /// Denials that are right only because a registry has a fault. An HTTP 500 in answer to an UPDATE counts as
+        /// such a denial, because it leaves the decision to the webhook's failurePolicy.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unavailable: u64,
         /// Allowed requests with a locked image whose tag has another digest now.
@@ -73,7 +74,7 @@ counts! {
         /// Allowed requests among `moved` in which the image is pinned to another digest than the locked one.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unlocked: u64,
-        /// Valid answers that are not the right answer.
+        /// Valid answers that differ from the right answer.
         pub wrong_verdicts: u64,
         /// Wrong answers that allow a request although an image does not exist or an image is not pinned as it must be.
         pub wrong_allows: u64,
@@ -94,7 +95,7 @@ pub struct Interval {
     pub response_error: Histogram<u64>,
     /// Time from the real start of the call, including connecting, to its end, for every outcome.
     pub service: Histogram<u64>,
-    /// Time from the planned time to the real start of the call, which is the generator's own lateness.
+    /// Time from the planned time to the real start of the call, which is the lateness of the generator.
     pub lateness: Histogram<u64>,
     /// Texts of failures and wrong answers: at most five, all different.
     pub examples: Vec<String>,
@@ -102,12 +103,11 @@ pub struct Interval {
     pub slowest: Vec<Slow>,
     /// Bytes in the bodies of all complete answers, as they were received.
     pub answer_bytes: u64,
-    /// Whether each call waited for the end of another call ([`super::Load::saturate`]). If so, no call is late, none
-    /// overflows, and latencies show nothing about users.
+    /// Whether each call waited for the end of another call ([`super::Load::saturate`]). If it did, no call is late or
+    /// overflows, and latencies lack the waiting of users.
     pub closed_loop: bool,
 }
 
-/// A slow call and the phases of its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
     /// The request: `Deployment CREATE shop/cart`.
@@ -137,7 +137,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome as text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -205,7 +204,7 @@ impl Default for Interval {
 }
 
 impl Interval {
-    /// Counts an answer, with its time from the call's start and from the planned time.
+    /// Counts an answer, with the time from the call's start and the time from its planned time.
     pub(super) fn answered(
         &mut self,
         (service, response): (Duration, Duration),
@@ -278,8 +277,8 @@ impl Interval {
     }
 }
 
-/// Whether a count is 0 and therefore left out of messages. Load without a scenario has no faulty registry, and the
-/// messages between its processes stay unchanged.
+/// Whether a count is 0 and therefore left out of messages. Load without a scenario has no registry that could be
+/// faulty, and the messages between its processes stay unchanged.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(count: &u64) -> bool {
     *count == 0
@@ -293,7 +292,8 @@ impl Counts {
     }
 }
 
-/// Collects the counts and measurements of an interval. One thread writes; `take` swaps recorders.
+/// Collects the counts and measurements of an interval. One thread writes into the recorder; `take` swaps it for
+/// another.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,
@@ -301,12 +301,12 @@ pub(super) struct Recorder {
     slowest: Slowest,
 }
 
-/// The durations of a call.
+/// The durations of one call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    /// The time from the planned time to the end, by phase.
+    /// The time from the call's planned time to its end, by phase.
     pub phases: Phases,
-    /// The time from the real start to the end.
+    /// The time from the call's real start to its end.
     pub service: Duration,
 }
 
@@ -355,11 +355,10 @@ impl Recorder {
     }
 }
 
-/// The longest calls so far. The texts of these calls are made only on demand.
+/// The longest calls of the interval so far. The texts of these calls are made only on demand.
 #[derive(Debug, Default)]
 struct Slowest {
     kept: Vec<(Duration, Phases, u32, Outcome)>,
-    /// The duration up to which calls are not kept.
     threshold: Duration,
 }
 
@@ -393,7 +392,7 @@ impl Slowest {
 mod tests {
     use super::*;
 
-    /// The longest calls are kept, longest first, in whatever order they end.
+    /// The interval keeps the longest calls, longest first, in whatever order they end.
     #[test]
     fn the_slowest_are_kept() {
         let mut slowest = Slowest::default();
@@ -405,7 +404,7 @@ mod tests {
         assert_eq!(kept, (990..1000).rev().collect::<Vec<u128>>());
     }
 
-    /// A sum with another process's numbers neither wraps around nor ends the program.
+    /// If the numbers of another process are too large, a sum stops at the highest number.
     #[test]
     fn sums_stop_at_the_highest_number() {
         let mut counts = Counts { planned: u64::MAX, timeout: u64::MAX, tls: 5, ..Counts::default() };

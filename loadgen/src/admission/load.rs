@@ -16,7 +16,7 @@ use super::shared::{Shared, Stop};
 use crate::open_loop::Planned;
 use crate::wire::{Endpoint, Tls};
 
-/// Maximum number of connections of one thread in a closed loop. More connections would only wait for each other.
+/// Maximum number of connections of one thread in a closed loop. Further connections would only wait for each other.
 const CLOSED_LOOP_MAX: usize = 10_000;
 
 /// The webhook under load.
@@ -25,7 +25,7 @@ pub struct Target {
     /// The URL of the webhook: `https://127.0.0.1:8443/mutate`.
     pub url: String,
     /// The name that the webhook's certificate must contain, such as `<service>.<namespace>.svc`. If empty, the host in
-    /// the URL.
+    /// the URL is used.
     pub server_name: String,
     /// The CA certificates that signed the webhook's certificate, as PEM.
     pub ca_pem: String,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// Load that is being sent. Dropping the value stops it at once.
+/// Load that is being sent; dropping the value stops it at once.
 #[derive(Debug)]
 pub struct Load {
     threads: Vec<Thread>,
@@ -68,8 +68,9 @@ struct Thread {
 }
 
 impl Load {
-    /// Starts the threads. The first request is sent at `begin`. If that time is past, overdue requests are sent at
-    /// once and count as late. The target's addresses are resolved first, which may take seconds if its host is a name.
+    /// Starts the threads that send the load. The first request is sent at `begin`. If `begin` is past, overdue
+    /// requests are sent at once and count as late. The target's addresses are resolved first, which may take seconds
+    /// if its host is a name.
     pub fn start(plan: Plan, target: &Target, begin: Instant) -> Result<Self, Error> {
         let config = plan.config().clone();
         let threads = config.threads as usize;
@@ -85,17 +86,18 @@ impl Load {
         Ok(load)
     }
 
-    /// Sends as fast as possible, only for benchmarks and for finding a capacity. Each thread has this many connections
-    /// (with HTTP/2 as many streams as the server allows). On each connection or stream the next request is sent as
-    /// soon as the last is answered, until the plan ends or the load is stopped. The planned times do not count. Such
-    /// load is a *closed* loop, which hides the waiting that users would notice.
+    /// Sends as fast as possible, which is only for benchmarks and for finding a capacity. Each thread has
+    /// `connections` connections (with HTTP/2 as many streams as the server allows). On each connection or stream the
+    /// next request is sent as soon as the last is answered, until the plan ends or the load is stopped. The planned
+    /// times of the requests do not count. Load without planned times is a *closed* loop, which hides the waiting that
+    /// users would notice.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, false)
     }
 
     /// Sends as fast as possible with threads that never sleep, for a server that has its own CPUs; see
-    /// [`Self::saturate`]. An answer to a sleeping thread costs the *server* the waking of a CPU. A server that is slow
-    /// enough to let the threads sleep would therefore look slower than it is.
+    /// [`Self::saturate`]. An answer to a sleeping thread costs the *server* the waking of a CPU. Without this
+    /// function, a server that is slow enough to let the threads sleep would look slower than it is.
     pub fn saturate_awake(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, true)
     }
@@ -131,7 +133,7 @@ impl Load {
         Ok(())
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`.
     pub fn take(&self) -> Interval {
         let mut intervals =
             self.threads.iter().map(|thread| thread.shared.take().finish_with(&self.corpus, self.closed_loop));
@@ -147,8 +149,8 @@ impl Load {
         self.threads.iter().map(|thread| thread.shared.counts.planned.load(Ordering::Relaxed)).sum()
     }
 
-    /// Plans no further request, waits `drain` for calls to end, cuts off the others (they count as `abandoned`), and
-    /// returns the counts since the last [`Load::take`].
+    /// Plans no further request, waits for `drain` for calls to end, cuts off calls that have not ended (these count as
+    /// `abandoned`), and returns the counts since the last [`Load::take`].
     pub async fn stop(mut self, drain: Duration) -> Interval {
         self.signal(Instant::now() + drain);
         for thread in &mut self.threads {

@@ -1,23 +1,22 @@
 //! [`Mix`]: the relative weights of users' actions. Pure: no I/O.
 //!
-//! A user or a controller does an action. The module `corpus` makes the reviews that Kubernetes sends for the action.
+//! The module `corpus` makes the reviews that Kubernetes sends for an action.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::objects::Kind;
 
-/// Makes the type of weights, the actions and their names in scenarios from one list.
+/// Makes from one list: the actions, the type of their weights, and their names in scenarios.
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident $weight:ident $key:literal,)+) => {
-        /// The relative weights of user actions. An action without a weight does not happen.
+        /// The relative weights of user actions. An action without a weight is never done.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct Mix {
             $($(#[$doc])* #[serde(rename = $key)] pub $weight: u32,)+
         }
 
-        /// A user action of the [`Mix`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Action {
             $($action,)+
@@ -72,14 +71,14 @@ actions! {
     /// A `CustomResourceDefinition` is created whose schema contains fields for containers and images. The definition
     /// must be admitted unchanged.
     CreateCustomResourceDefinition create_custom_resource_definition "createCustomResourceDefinition",
-    /// A Namespace is created, then the `ServiceAccount` and the `ConfigMap` that controllers put into it. All must be
-    /// admitted unchanged.
+    /// A Namespace is created, then the `ServiceAccount` and the `ConfigMap` that controllers put into it. All these
+    /// objects must be admitted unchanged.
     CreateNamespace create_namespace "createNamespace",
     /// A Deployment is sent with `kubectl apply --dry-run=server`: one CREATE without further reviews.
     DryRunDeployment dry_run_deployment "dryRunDeployment",
     /// A `ConfigMap` is changed: one UPDATE, which must be admitted unchanged.
     UpdateConfigMap update_config_map "updateConfigMap",
-    /// One image of a Deployment is changed (`kubectl set image`): an UPDATE, a new `ReplicaSet`, new Pods. Afterwards
+    /// One image of a Deployment is changed (`kubectl set image`): an UPDATE, a new `ReplicaSet`, new Pods. After that
     /// the old `ReplicaSet` is scaled down, and an old Pod is deleted.
     RollImage roll_image "rollImage",
     /// The replicas of a Deployment are changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without
@@ -101,7 +100,7 @@ actions! {
     /// some webhooks are not registered for it.
     DebugPod debug_pod "debugPod",
     /// A Pod is bound to a node and runs: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
-    /// Deployment. All must be admitted unchanged. Opt-in, because few webhooks are registered for them.
+    /// Deployment. All these objects must be admitted unchanged. Opt-in, because few webhooks are registered for them.
     UpdateStatus update_status "updateStatus",
     /// A Pod is created that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks
     /// overlook the image.

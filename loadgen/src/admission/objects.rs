@@ -1,9 +1,9 @@
-//! The Kubernetes objects in reviews: their kinds, and the steps from a manifest to the stored object. Pure: no I/O.
+//! The Kubernetes objects in reviews: their kinds, and how a manifest becomes a stored object. Pure: no I/O.
 //!
-//! An object is made like a real one. A user or a controller writes a manifest ([`manifest`], [`plain`]). The API
-//! server adds defaults and field managers ([`defaults`], [`fields`]). A stored object has a uid, a version and a
-//! status ([`status`]). Fields are in alphabetical order, while Go writes them in the order of the struct; JSON has no
-//! order.
+//! Objects are made as in a real cluster: a user or a controller writes a manifest ([`manifest`], [`plain`]). The API
+//! server then adds defaults and field managers ([`defaults`], [`fields`]). In storage, the object has a uid, a version
+//! and a status ([`status`]). The fields of an object are in alphabetical order, while Go writes them in the order of
+//! the struct; JSON has no order.
 
 pub(super) mod defaults;
 pub(super) mod fields;
@@ -157,7 +157,8 @@ impl Kind {
 /// The name of an object, its namespace and its owner.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
-    /// The namespace. For a Namespace it is the object's own name; for other cluster-wide objects it is unused.
+    /// The namespace of the object. For a Namespace object this is its own name; for other cluster-wide objects it is
+    /// unused.
     pub namespace: String,
     pub name: String,
     /// The prefix of the name, if the API server generates the remaining characters.
@@ -191,7 +192,7 @@ impl Identity {
         }
     }
 
-    /// An object that the controller of this object (of kind `kind`) makes, with a name like the controller's.
+    /// An object that the controller of this object (of kind `kind`) makes, with a name made from the controller's.
     pub(super) fn child(&self, rng: &mut ChaCha8Rng, kind: Kind, ordinal: u32) -> Self {
         // Other kinds pass on their own hash, which is empty if a user made them.
         let hash = match kind {
@@ -243,7 +244,7 @@ pub(super) fn store(kind: Kind, object: &mut Value, identity: &Identity) {
 /// The node on which every Pod of the corpus runs.
 pub(super) const NODE: &str = "node-1";
 
-/// Every image of the object: JSON pointer and value. An empty value is no image.
+/// Every image of the object: JSON pointer and reference. An empty reference is no image.
 pub(super) fn images(kind: Kind, object: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let Some((prefix, spec)) = kind.pod_spec().and_then(|prefix| Some((prefix, object.pointer(prefix)?))) else {

@@ -1,10 +1,10 @@
-//! The right answer to each review, and the errors in a given answer. Pure: no I/O.
+//! The right answer to each review, and how a given answer differs from it. Pure: no I/O.
 //!
 //! In a right answer every image of the object is pinned to its digest in the user's own spelling, and nothing else is
 //! changed. Images that were pinned before stay as they are. If an image does not exist, the answer is a denial; a
-//! DELETE is allowed unchanged. If signatures are checked, an image that fails the check must be denied too, by tag or
-//! by digest, and the denial must name the class of the failure. Images that an update leaves unchanged are not
-//! checked.
+//! DELETE is allowed unchanged. If signatures are checked, an image that fails the check must be denied, by tag or by
+//! digest, and the denial must name the class of the failure. Images that an update of an object leaves unchanged are
+//! not checked.
 
 mod turned;
 
@@ -28,18 +28,19 @@ use crate::socket::Seen;
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
     pub allowed: bool,
-    /// Whether the request was refused, and that is right only because a registry has a fault.
+    /// Whether the request was refused, which is right only because a registry has a fault.
     pub unavailable: bool,
     /// Whether the request was allowed with a locked image whose tag has moved.
     pub moved: bool,
-    /// How a locked image was pinned to another digest than the locked one; `None` if no image was.
+    /// How a locked image was pinned to another digest than the locked one; `None` if each locked image has its locked
+    /// digest.
     pub unlocked: Option<String>,
     pub wrong: Option<Wrong>,
 }
 
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// Whether an object was allowed that must be denied or must have another form.
+    /// Whether an object was allowed that must be denied, or that must be changed differently.
     pub allow: bool,
     pub why: String,
 }
@@ -51,7 +52,7 @@ pub(super) fn digests(images: &[Image]) -> Digests {
     images.iter().map(|image| (image.reference.clone(), image.clone())).collect()
 }
 
-/// The right answer to a review of this object (`None` for a DELETE). `old` was allowed before.
+/// The right answer to a review of this object (`None` for a DELETE), if `old` was allowed before.
 pub(super) fn expected(kind: Kind, object: Option<&Value>, old: Option<&Value>, digests: &Digests) -> Expected {
     let mut images = Vec::new();
     let mut refused = Vec::new();
@@ -117,11 +118,11 @@ pub(super) fn judge_in(
 
 /// HTTP statuses by which a webhook sheds a request because it is too large, or because too many came at once.
 const SHED: [u16; 2] = [413, 429];
-/// The judgement of a refusal that is right because of a faulty registry.
+/// The judgement of a refusal that is right because a registry has a fault.
 const UNAVAILABLE: Judgement =
     Judgement { allowed: false, unavailable: true, moved: false, unlocked: None, wrong: None };
 
-/// Whether an image of the object must be resolved and cannot be.
+/// Whether an image of the object must be resolved and its registry has a fault.
 fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool {
     let is_sick = |written: &str| truth.is_sick(written.split_once('@').map_or(written, |(name, _)| name), now);
     match &template.expected {
@@ -134,7 +135,7 @@ fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool 
     }
 }
 
-/// Judges an answer that allows a tag which may have moved: its present digest and a very recent one are right.
+/// Judges an answer that allows a tag which may have moved: the tag's present digest and a very recent one are right.
 fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verdict) -> Result<Judgement, Failure> {
     let Expected::Allow { images } = &template.expected else { return judge(template, verdict) };
     let object = apply(template, verdict.patch)?;
@@ -162,7 +163,7 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
     Ok(Judgement { allowed: true, moved, unlocked, wrong: compare(template, &images, &object), ..Judgement::default() })
 }
 
-/// Judges a well-formed answer. Fails if its patch cannot be applied, which kube-apiserver treats as a failed call.
+/// Judges a well-formed answer; fails if its patch cannot be applied, which kube-apiserver treats as a failed call.
 pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, Failure> {
     judge_by(template, &template.expected, verdict)
 }
@@ -214,7 +215,7 @@ fn unnamed(refused: &[Refused], message: &str) -> Option<String> {
 }
 
 /// Whether the patch is one plain write for each image that must change, or absent if no image must change. Nearly
-/// every answer has this form, and then nothing needs to be parsed or patched.
+/// every answer has such a patch, and then nothing needs to be parsed or patched.
 fn is_exactly(patch: Option<&Patch>, images: &[Field]) -> bool {
     let patch = patch.map_or(&[][..], |patch| &patch.0);
     let to_change = || images.iter().filter(|field| field.must_change());

@@ -1,8 +1,8 @@
 //! Reviews of a project's own objects: their contents, the called webhooks, and the right answers. Pure: no I/O.
 //!
-//! An object is made as churn makes it, and is created, changed and deleted. As in the API server, each operation goes
-//! first to the webhooks that may change the object, then to those that only validate it. Only the mutating webhooks
-//! know their changes; see `settle`.
+//! Each object is made as churn makes objects, and has reviews of its creation, changes and deletion. As in the API
+//! server, each operation goes first to the webhooks that may change the object, then to those that only validate it.
+//! Only the mutating webhooks know how they change an object; the module `settle` finds that out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::expected::Expected;
 use super::review::{Actor, Later, Operation, PLACEHOLDER, Template};
 use crate::churn::{self, Expect, Scope, Specimen};
 
-/// Number of variants of each object.
+/// Number of variants of each of the project's objects.
 const VARIANTS: u64 = 16;
 /// The size of all reviews in bytes after which no further variants are made.
 const BYTES_MAX: usize = 32 << 20;
@@ -39,13 +39,14 @@ pub struct Own {
     /// The required answer to the creation of the object.
     #[serde(default)]
     pub expect: Expect,
-    /// Whether the object was made from the `CustomResourceDefinition` alone. A webhook has more rules, so both answers
-    /// are right.
+    /// Whether the object was made from the `CustomResourceDefinition` alone. A webhook has more rules than the
+    /// definition, so a denial is right as well.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
     /// The name of the object in messages.
     pub called: Option<String>,
-    /// The webhooks in the order of their calls. Default: the target, for creations and changes.
+    /// The webhooks that are called for the object, in the order of their calls. Default: the webhook under load, for
+    /// creations and changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
 }
@@ -64,11 +65,11 @@ pub struct Hook {
     pub operations: Vec<Operation>,
 }
 
-/// The reviews of a project's own objects, with weights.
+/// The reviews of a project's own objects, with the weights of operations.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     pub templates: Vec<Template>,
-    /// The webhook paths to which templates are sent; the target's path is first.
+    /// The webhook paths to which templates are sent; the path of the load's target is first.
     pub paths: Vec<String>,
     /// Sequences of template numbers with their weights; the load draws one sequence after the other.
     pub sequences: Vec<(u32, Vec<Vec<u32>>)>,
@@ -139,8 +140,8 @@ impl Own {
         vec![Hook { path: String::new(), mutating: true, operations: vec![Operation::Create, Operation::Update] }]
     }
 
-    /// The reviews of one operation, one for each webhook in turn. `created` is the first review of the object's
-    /// creation, if there was one.
+    /// The reviews of one operation, one for each webhook in the order of calls. `created` is the first review of the
+    /// object's creation, if there was one.
     fn sequence(
         &self,
         operation: Operation,
@@ -215,7 +216,7 @@ fn review(operation: Operation, specimen: &Specimen, mutating: bool) -> Value {
     json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
 }
 
-/// An object with the fields that the API server adds. With revision 0 the object is not stored yet.
+/// An object with the fields that the API server adds. With revision 0 the object has no fields of a stored object yet.
 fn stored(specimen: &Specimen, object: &Value, revision: u64) -> Value {
     let hash = hex::encode(Sha256::digest(format!("{}/{}", specimen.namespace, specimen.name)));
     let uid = format!("{}-{}-4{}-8{}-{}", &hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32]);
@@ -251,8 +252,8 @@ mod tests {
         }
     }
 
-    /// Each object goes first to the webhooks that may change it, under their paths. A webhook gets only operations for
-    /// which it is registered.
+    /// The reviews of an object go first to the webhooks that may change it, under their paths. A webhook gets only
+    /// operations for which it is registered.
     #[test]
     fn an_object_is_shown_as_the_api_server_shows_it() {
         let reviews = reviews(&[cache(Expect::Allowed), cache(Expect::Denied)], 7);
@@ -281,8 +282,8 @@ mod tests {
         assert_eq!(later.change["spec"]["size"], review["request"]["object"]["spec"]["size"]);
     }
 
-    /// If an object was made from its definition alone, both answers are right, because a definition does not show a
-    /// webhook's rules.
+    /// If an object was made from its definition alone, an admission and a denial are right, because a definition does
+    /// not show a webhook's rules.
     #[test]
     fn of_what_was_made_from_the_definition_nobody_knows_what_is_right() {
         let reviews = reviews(&[Own { made: true, ..cache(Expect::Allowed) }], 7);

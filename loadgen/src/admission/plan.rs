@@ -21,10 +21,11 @@ use super::truth::Truth;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed::{self, UID_LEN};
 
-/// Number of arrivals in the fingerprint, with their payloads. All later arrivals follow from the same random streams.
+/// Number of arrivals, with their payloads, that the fingerprint of a plan contains. All later arrivals follow from the
+/// same random streams.
 const FINGERPRINTED_ARRIVALS: usize = 65_536;
 
-/// A plan of admission load. Cheap to clone; the same arguments give the same plan, byte for byte.
+/// A plan of admission load. A clone is cheap; the same arguments give the same plan, byte for byte.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
@@ -44,7 +45,7 @@ struct Share {
 }
 
 impl Plan {
-    /// Makes the payloads and fixes the random streams. `images` are those of the subject's registry.
+    /// Makes the payloads and fixes the random streams. `images` are the images of the subject's registry.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
         if config.objects.is_empty() {
             config::check_images(images)?;
@@ -80,8 +81,9 @@ impl Plan {
         Ok(Self { config: config.clone(), seed, schedule, corpus: Arc::new(corpus), recorded_at, share })
     }
 
-    /// The share of the plan that the `number`-th of several generators sends, counted from 0: every `of`-th request.
-    /// All shares together are the plan, and each has the plan's fingerprint. `of` is at least 1 and `number` below it.
+    /// The requests of the plan that the `number`-th of several generators sends, counted from 0: every `of`-th
+    /// request. The requests of all generators together are the plan, and each generator has the plan's fingerprint.
+    /// `of` is at least 1 and `number` below it.
     #[must_use]
     pub fn share(mut self, number: u32, of: u32) -> Self {
         let of = u64::from(of.max(1));
@@ -107,7 +109,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The number of planned requests in this share over the whole run.
+    /// The number of requests over the whole run that this generator sends.
     pub fn planned(&self) -> u64 {
         let Share { number, of } = self.share;
         self.schedule.planned().saturating_sub(number).div_ceil(of)
@@ -121,7 +123,7 @@ impl Plan {
         self.schedule.length()
     }
 
-    /// Facts that change right answers; callers report changes during the load.
+    /// The facts that change right answers; callers report changes during the load.
     pub fn truth(&self) -> Arc<Truth> {
         Arc::clone(self.corpus.truth())
     }
@@ -136,8 +138,8 @@ impl Plan {
     }
 
     /// SHA-256, in hex, over the first arrivals and their payloads. Equal fingerprints mean equal load; a plan and its
-    /// recording have the same one. Payloads count in the order of their first use. Uids are drawn anew and do not
-    /// count.
+    /// recording have the same one. In the fingerprint, payloads count in the order of their first use. Uids are drawn
+    /// anew in each run and do not count.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         let mut known: Vec<Option<u64>> = vec![None; self.corpus.templates().len()];
@@ -157,7 +159,6 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let config = &self.config;
         let client = config.client.describe();
@@ -202,7 +203,7 @@ impl Plan {
         text
     }
 
-    /// The requests of this share with their planned times, made one after another.
+    /// The requests of this generator with their planned times, made one after another.
     pub(super) fn requests(self) -> impl Iterator<Item = (Duration, Request)> + Send + use<> {
         let Share { number, of } = self.share;
         let usize_of = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -279,7 +280,7 @@ impl Iterator for Requests {
         Some((at, Request { template, uid: seed::uid(&mut self.uids) }))
     }
 
-    /// Skips this many requests without making their texts, and returns the next request. Each of several threads skips
+    /// Skips `passed` requests without making their texts, and returns the next request. Each of several threads skips
     /// the requests of the other threads.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         for _ in 0..passed {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::seed;
 
-/// Words that may be part of any name in an object: environment variables, labels, volumes.
+/// Words that are combined into names in objects: environment variables, labels, volumes.
 const WORDS: [&str; 16] = [
     "cart", "ledger", "search", "mail", "gateway", "session", "export", "index", "billing", "catalog", "notify",
     "ingest", "render", "audit", "quota", "relay",
@@ -153,7 +153,6 @@ fn init_container(rng: &mut ChaCha8Rng, image: &str) -> Value {
     container
 }
 
-/// A random volume and its mount.
 pub(super) fn volume(rng: &mut ChaCha8Rng, number: usize) -> (Value, Value) {
     let name = format!("{}-{number}", word(rng));
     let source = match rng.random_range(0..3) {

@@ -1,7 +1,7 @@
 //! One `AdmissionReview` as bytes, with the position of its uid. Pure: no I/O.
 //!
 //! Reviews are serialized once, before the load starts. Each call copies the bytes and writes its own uid into them.
-//! The copy takes less than a microsecond, and only the uid changes.
+//! Copying takes less than a microsecond, and only the uid changes.
 
 #[cfg(test)]
 #[path = "review/tests/recorded.rs"]
@@ -19,10 +19,9 @@ use super::objects::{Identity, Kind};
 use crate::arrivals::Recorded;
 use crate::seed::UID_LEN;
 
-/// The text at the position of a call's uid.
+/// The text that stands where each call writes its uid.
 pub(super) const PLACEHOLDER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The contents of a review.
 #[derive(Debug, Clone)]
 pub(super) struct Review {
     /// The kind of the fields `object` and `oldObject`.
@@ -37,7 +36,7 @@ pub(super) struct Review {
     pub dry_run: bool,
     pub object: Option<Value>,
     pub old: Option<Value>,
-    /// Whether the review is an attack, so that shedding it is a right answer.
+    /// Whether the review is an attack, so that refusing it because of load is a right answer.
     pub hostile: bool,
 }
 
@@ -89,7 +88,7 @@ impl Review {
         }
     }
 
-    /// An UPDATE review. The old object has no `managedFields`.
+    /// An UPDATE review. The old object of the review has no `managedFields`.
     pub(super) fn update(kind: Kind, identity: &Identity, actor: Actor, object: Value, mut old: Value) -> Self {
         if let Some(metadata) = old["metadata"].as_object_mut() {
             metadata.remove("managedFields");
@@ -103,12 +102,11 @@ impl Review {
         Self { operation: Operation::Delete, options, object: None, old: Some(old), ..created }
     }
 
-    /// Sets the field manager.
+    /// Sets the field manager of the request.
     pub(super) fn managed_by(self, manager: &'static str) -> Self {
         Self { options: Options::Write(Some(manager)), ..self }
     }
 
-    /// Marks the review as an attack.
     pub(super) fn hostile(self) -> Self {
         Self { hostile: true, ..self }
     }
@@ -121,7 +119,7 @@ impl Review {
     /// The object that was allowed before, whose unchanged fields are not checked again: the old object, or for a
     /// `ReplicaSet` of a Deployment the copied template. A webhook that pins images leaves such copies alone, because
     /// the Deployment controller recognises its `ReplicaSet`s by equal templates (google/k8s-digester, issue 25). The
-    /// Pods of such a `ReplicaSet` are checked in any case.
+    /// Pods of a copied `ReplicaSet` are checked in any case.
     pub(super) fn known(&self) -> Option<&Value> {
         let is_copy = matches!(self.actor, Actor::ControllerOf(Kind::Deployment));
         self.object.as_ref().filter(|_| is_copy && self.operation == Operation::Create).or(self.old.as_ref())
@@ -152,17 +150,16 @@ pub(super) struct Template {
     uid_at: usize,
     /// A label for messages: `Deployment CREATE shop/cart`.
     pub label: String,
-    /// Whether the review is about an object that exists and stays.
+    /// Whether the object of the review existed before and stays.
     pub updates: bool,
-    /// Whether the review is a dry run, which has no effect.
     pub dry_run: bool,
     /// Whether the review contains a whole new object, not only a part of one.
     pub examined: bool,
     /// Whether the called webhook may change the object.
     pub mutating: bool,
-    /// Whether the review is an attack, so that shedding it is a right answer.
+    /// Whether the review is an attack, so that refusing it because of load is a right answer.
     pub hostile: bool,
-    /// The index of the webhook's path in the corpus; 0 is the target's path.
+    /// The index of the webhook's path in the corpus; 0 is the path of the load's target.
     pub path: usize,
     pub expected: Expected,
     /// Set if the object is created by another review.
@@ -188,7 +185,7 @@ impl Template {
         Self { updates, dry_run, examined, hostile, ..Self::of(review.to_bytes(), review.label(), expected) }
     }
 
-    /// A template from bytes that have the placeholder at the position of the uid.
+    /// A template from bytes that have the placeholder instead of the uid.
     pub(super) fn of(bytes: Vec<u8>, label: String, expected: Expected) -> Self {
         // The uid is the first field after the constant head, so the first match is the right one.
         let uid_at = bytes
@@ -215,7 +212,7 @@ impl Template {
         Self { later: Some(later), ..self }
     }
 
-    /// Sets the path, whether the webhook is mutating, and whether the review is about an object that exists and stays.
+    /// Sets the path, whether the webhook is mutating, and whether the object of the review existed before and stays.
     pub(super) fn answered_at(self, path: usize, mutating: bool, updates: bool) -> Self {
         Self { updates, mutating, path, ..self }
     }
@@ -224,7 +221,8 @@ impl Template {
         self.written(self.bytes.clone())
     }
 
-    /// The same review with another object and another old object. `None` leaves one unchanged.
+    /// The same review with another object and another old object. `None` leaves the object, or the old object,
+    /// unchanged.
     pub(super) fn about(&self, object: Option<&Value>, old: Option<&Value>) -> Self {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         for (key, value) in [("object", object), ("oldObject", old)] {
@@ -235,7 +233,7 @@ impl Template {
         self.written(review.to_string().into_bytes())
     }
 
-    /// The same review with other bytes, which contain the placeholder.
+    /// The same review with other bytes, which contain the placeholder for the uid.
     fn written(&self, bytes: Vec<u8>) -> Self {
         Self {
             updates: self.updates,
@@ -274,7 +272,7 @@ impl Template {
         body.into()
     }
 
-    /// The body of one call in three pieces, without a copy.
+    /// The body of one call in three byte slices, without a copy: before the uid, the uid, after the uid.
     pub(super) fn around<'a>(&'a self, uid: &'a [u8; UID_LEN]) -> [&'a [u8]; 3] {
         [&self.bytes[..self.uid_at], uid, &self.bytes[self.uid_at + UID_LEN..]]
     }
@@ -284,7 +282,7 @@ impl Template {
         &self.bytes
     }
 
-    /// The object of the review, parsed again; only wrong and unusual answers need it. `Null` for a DELETE.
+    /// The object of the review, parsed again for wrong and unusual answers; `Null` for a DELETE.
     pub(super) fn object(&self) -> Value {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         review["request"]["object"].take()

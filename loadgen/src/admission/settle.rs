@@ -1,9 +1,9 @@
 //! Objects as validating webhooks get them: after the changes of the mutating webhooks.
 //!
-//! Only the mutating webhooks know their changes. Before the load, each object is therefore sent to them once, in the
-//! API server's order, and the result is sent to the validating webhooks. Later changes and deletions use the object
-//! that the creation left. A webhook without a valid answer leaves the object unchanged, and the load shows the
-//! failure.
+//! Only the mutating webhooks know how they change an object. Before the load, each object is therefore sent to the
+//! mutating webhooks once, in the API server's order, and the result is sent to the validating webhooks. Reviews of
+//! later changes and deletions use the object that results from the creation. A webhook without a valid answer leaves
+//! the object unchanged, and the load then shows the failure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,17 +22,15 @@ use crate::wire::{Body, Endpoint, Http1, Progress, Tls};
 
 /// The timeout of each request, which is the longest timeout of a webhook.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Number of connections: requests are sent one after another.
+/// Number of connections before the load, over which requests are sent one after another.
 const CONNECTIONS: usize = 1;
 
-/// A webhook's answer to one review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
     /// The request: `Cache CREATE lh-7-0/cache-0000001`.
     pub about: String,
     /// Whether the request was allowed, or why the API server would not accept the answer.
     pub allowed: Result<bool, String>,
-    /// The message in the answer.
     pub message: String,
 }
 
@@ -41,7 +39,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// When the target is not valid.
+    /// Returns an error if the target is not valid.
     pub async fn settled(self, target: &Target) -> Result<Self, Error> {
         let corpus = std::sync::Arc::clone(self.corpus());
         if corpus.sequences().next().is_none() {
@@ -90,7 +88,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// When the target is not valid, or the plan contains no request.
+    /// Returns an error if the target is not valid, or the plan contains no request.
     pub async fn first_said(&self, target: &Target) -> Result<FirstAnswer, Error> {
         let asking = Asking::new(target)?;
         let Some((_, request)) = self.clone().requests().next() else {
@@ -107,7 +105,7 @@ impl Plan {
 }
 
 impl Template {
-    /// The review with the object's present and earlier state.
+    /// The review with the present and the earlier state of its object.
     fn now(&self, object: &Value, old: Option<&Value>) -> Self {
         let before = self.object();
         // A deletion shows only the old object.
@@ -116,8 +114,8 @@ impl Template {
     }
 }
 
-/// The object with the fields that the API server adds, as in the planned object. Before the mutating webhooks of a new
-/// object are called, no such field exists.
+/// The object with the fields that the API server adds, as in the planned object. Before the mutating webhooks are
+/// called, a new object lacks these system fields.
 fn with_system_fields(object: &Value, planned: &Value) -> Value {
     let mut object = object.clone();
     for key in ["uid", "creationTimestamp", "generation", "resourceVersion"] {

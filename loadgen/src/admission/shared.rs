@@ -10,7 +10,7 @@ use super::corpus::Corpus;
 use super::interval::{Interval, Recorder};
 use crate::open_loop::Counts;
 
-/// The stop signal that a generator thread reads when it wakes.
+/// The signal to stop, which a generator thread reads when it wakes.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopping: AtomicBool,

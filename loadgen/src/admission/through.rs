@@ -2,12 +2,12 @@
 //! registered there.
 //!
 //! The path of a request: [`Plan::build`] makes manifests and an exact stream of (time, operation) from the same mix as
-//! direct load. A pacing thread hands each operation over at its planned time. A worker sends the request as a user
-//! would, compares the answer with the right answer, and records the result. At the same time [`Stored`] watches the
-//! objects that the API server really stores, so that a webhook which was not called is noticed too.
+//! direct load. A pacing thread passes each operation at its planned time to the worker. The worker sends the request
+//! as a user would, compares the answer with the right answer, and records the result. During the load [`Stored`]
+//! watches the objects that the API server stores, so that a webhook that was not called is noticed too.
 //!
-//! No controllers run, so an operation is one request of one user. Object names are never used again. Objects are
-//! deleted after some time, so that their number stays bounded.
+//! No controllers run in this load, so an operation is one request of one user. Object names are never used again.
+//! Objects are deleted after some time, so that their number stays bounded.
 
 mod operate;
 mod oracle;
@@ -36,7 +36,7 @@ pub use plan::Plan;
 pub use stock::written;
 pub use stored::{Found, Stored};
 
-/// Load through an API server that is being sent. Dropping the value ends the load and leaves its objects;
+/// Running load through an API server. Dropping the value ends the load and leaves its objects in the control plane;
 /// [`Load::stop`] removes them.
 #[derive(Debug)]
 pub struct Load {
@@ -53,7 +53,7 @@ struct Shared {
 }
 
 impl Load {
-    /// Makes the namespaces. Nothing else is written before [`Load::begin`].
+    /// Makes the namespaces of the load. No other object is written before [`Load::begin`].
     pub async fn prepare(plan: &Plan, api: &Api, label: (&str, &str)) -> Result<(), Error> {
         let client = client(api)?;
         for name in plan.namespaces() {
@@ -81,7 +81,7 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.counts.take())
@@ -93,8 +93,8 @@ impl Load {
         records.iter_mut().map(|(plural, record)| (*plural, record.take())).collect()
     }
 
-    /// Plans no further request, waits `drain` for calls to end, then deletes the remaining objects. Call `take`
-    /// afterwards for the last interval.
+    /// Plans no further request, waits `drain` for calls to end, then deletes the remaining objects. Call `take` after
+    /// `stop` for the last interval.
     pub async fn stop(&mut self, drain: Duration) {
         // None means that the worker has ended: its panic has been printed.
         let _ = self.engine.stop(drain).await;

@@ -1,9 +1,9 @@
 //! Facts that change the right answers during the load. Tags move, a faulty registry makes images unresolvable, and
 //! signatures become valid or invalid.
 //!
-//! Owns these facts, which other modules report and the oracle reads. The facts never make it right to allow an object
-//! that must be denied. A faulty registry excuses a refusal. A moved tag has two right digests for a while. An image
-//! whose key was removed may run for one more second.
+//! Owns the facts that other modules report and the oracle reads. No fact makes it right to allow an object that must
+//! be denied. A fault of a registry makes a refusal right. After a tag has moved, two digests are right for a while. An
+//! image whose key was removed may run for one more second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use super::image::Refusal;
 
-/// How long after a registry's recovery a refusal is still right: for a review that was in flight, and for a client
-/// that pauses after an error of the registry.
+/// How long after a registry's recovery a refusal because of its fault is still right: for a review that was in flight,
+/// and for a client that pauses after an error of the registry.
 const RECOVERS: Duration = Duration::from_secs(5);
 /// How soon an answer must use changed keys: an image of a removed key is refused within a second.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(1);
@@ -46,11 +46,10 @@ struct Turn {
     is: Option<Refusal>,
 }
 
-/// One fault of a registry.
 #[derive(Debug)]
 struct Sick {
     by: u32,
-    /// The affected references; `None` means all references.
+    /// The image references that the fault affects; `None` means all references.
     references: Option<BTreeSet<String>>,
     well: Option<Instant>,
 }
@@ -70,7 +69,7 @@ impl Truth {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Ends the fault `by`.
+    /// Ends the registry fault with the number `by`.
     pub fn well(&self, by: u32) {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -104,7 +103,8 @@ impl Truth {
         self.inner.lock().locked = true;
     }
 
-    /// Sets how long an answer may use the previous digest of a tag. Without this call, an answer may use it for ever.
+    /// Sets how long an answer may use the previous digest of a tag. Without this call, an answer may use the previous
+    /// digest for ever.
     pub fn may_be_stale(&self, stale: Duration) {
         self.inner.lock().stale = Some(stale);
     }
@@ -115,15 +115,15 @@ impl Truth {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// The right verdicts in the answer to a call that began at `begun`, the newest first; `None` for an image that
-    /// never changed.
+    /// The right verdicts on an image in the answer to a call that began at `begun`, the newest first; `None` for an
+    /// image that never changed.
     pub(super) fn turned(&self, reference: &str, begun: Instant) -> Option<Vec<Option<Refusal>>> {
         let inner = self.inner.lock();
         let Turn { at, was, is } = inner.turned.get(reference)?;
         Some(if begun < *at + TRUSTED_WITHIN { vec![*is, *was] } else { vec![*is] })
     }
 
-    /// Whether any fact has ever changed, so that the oracle must check the facts.
+    /// Whether any fact has ever changed, so that the oracle must check for changes.
     pub(super) fn changed(&self) -> bool {
         self.changed.load(Ordering::Acquire)
     }

@@ -1,14 +1,14 @@
 //! [`Profile`]: the integral of a rate over time, and the inverse function from the integral to the time. Pure: no I/O.
 //!
-//! Owns no list of arrivals, so a run of 100 hours takes as much memory as a run of a second.
+//! The profile owns no list of arrivals, so a run of 100 hours takes as much memory as a run of a second.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
 
 use units::Rate;
 
-/// The number of bisections that find a time. The time is exact to less than a nanosecond within a day, and for longer
-/// times to the precision of an `f64`.
+/// The number of bisections that find the time of an arrival. The found time is exact to less than a nanosecond within
+/// a day, and for longer times to the precision of an `f64`.
 const HALVINGS: usize = 60;
 
 /// A rate over a period of time.
@@ -24,7 +24,7 @@ enum Curve {
     Flat { per_second: f64 },
     /// Periods with a linear rate, one after another.
     Pieces(Vec<Piece>),
-    /// `mean + amplitude * sin(omega * t)`, with a mean above 0.
+    /// The rate `mean + amplitude * sin(omega * t)`, with a mean above 0.
     Sine { mean: f64, amplitude: f64, omega: f64 },
 }
 
@@ -35,7 +35,6 @@ struct Piece {
     length_s: f64,
     from: f64,
     to: f64,
-    /// The number of arrivals before the period.
     before: f64,
 }
 
@@ -121,7 +120,7 @@ impl Profile {
         }
     }
 
-    /// The time at which this part of the measure has passed. Values must not decrease between calls; `cursor` is 0 at
+    /// The time at which `passed` of the measure has passed. `passed` must not decrease between calls; `cursor` is 0 at
     /// the first call.
     pub(super) fn when(&self, passed: f64, cursor: &mut usize) -> Duration {
         let t_s = match &self.curve {
@@ -145,7 +144,8 @@ fn under_sine(mean: f64, amplitude: f64, omega: f64, t_s: f64) -> f64 {
 }
 
 /// The inverse of [`under_sine`]. The integral never decreases, so bisection finds the time, even where the rate is 0
-/// and Newton's method fails. The wave adds between 0 and 2a/w, so the searched range does not grow with the run.
+/// and Newton's method fails. The sine adds between 0 and 2a/w to the integral, so the searched range does not grow
+/// with the run.
 fn along_sine(mean: f64, amplitude: f64, omega: f64, passed: f64) -> f64 {
     let mut high = passed / mean;
     let mut low = ((passed - 2.0 * amplitude / omega) / mean).max(0.0);

@@ -1,8 +1,8 @@
 //! [`Recording`]: recorded requests that can be sent again. The file is read once, before the load starts.
 //!
-//! The format is JSON lines, as described in `docs/load.md`. Memory is bounded: only distinct reviews are stored, up to
-//! a limit. Times are stored in a temporary file with twelve bytes for each request, from which the pacing thread
-//! reads.
+//! A recording has the format JSON lines, as described in `docs/load.md`. Memory is bounded: only distinct reviews are
+//! stored, up to a limit. The times of requests are stored in a temporary file with twelve bytes for each request, from
+//! which the pacing thread reads.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,32 +18,32 @@ use sha2::{Digest as _, Sha256};
 
 use crate::seed::UID_LEN;
 
-/// The longest line in bytes: an object of 1.5 MiB, its old version, and the remaining fields.
+/// Maximum length of a line of the file in bytes: an object of 1.5 MiB, its old version, and the remaining fields.
 const LINE_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of bytes of all distinct reviews. Reviews are stored in memory, because reading a disk can delay a
 /// thread.
 const REVIEWS_BYTES_MAX: usize = 256 << 20;
 /// Maximum number of requests of a file; more than any soak sends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
-/// The greatest `atUs`: a year, which is the limit of every duration.
+/// The largest `atUs`: a year in microseconds, which is the limit of every duration.
 const AT_US_MAX: u64 = 366 * 24 * 3600 * 1_000_000;
-/// The bytes of an entry: offset in microseconds and number of the review, little endian.
+/// The bytes of an entry in the temporary file: offset in microseconds and number of the review, little endian.
 const ENTRY_BYTES: usize = 12;
-/// The number that stands for a request without a review.
+/// The number in an entry that means a request without a review.
 const OPEN: u32 = u32::MAX;
-/// Entries that are read at once: 12 KiB, which take a few microseconds from the page cache.
+/// Number of entries that are read at once: 12 KiB, which take a few microseconds from the page cache.
 const BLOCK_ENTRIES: u64 = 1024;
 
-/// The text at the position of the uid, which each call replaces by its own uid.
+/// The text in a review instead of its uid, which each call replaces by its own uid.
 pub(crate) const UID_PLACE: &[u8; UID_LEN] = b"00000000-0000-0000-0000-000000000000";
 
-/// Why a recording cannot be sent. The message names the file, and the line if the error is in one.
+/// Why a recording cannot be sent. The message names the file, and the line if the error is in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The operating system refused an operation.
     #[error("read {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// A line does not have the format of a recording.
+    /// A line of the file does not have the format of a recording.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         path: PathBuf,
@@ -59,16 +59,13 @@ pub enum RecordingError {
 /// The error in a line, and what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// The line is too long.
     #[error("it is longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The line is no JSON, or has unknown keys.
     #[error("{0}: write for example {{\"atUs\": 1500, \"body\": {{…}}}}")]
     Json(serde_json::Error),
-    /// The line has no time.
     #[error("atUs is missing: write when the request is due, in microseconds from the start")]
     NoTime,
-    /// The time of the line is before that of the previous line.
     #[error("atUs is {at_us}, before {last_us} of an earlier line: sort the lines by atUs")]
     Unsorted {
         /// The time of the line.
@@ -79,7 +76,6 @@ pub enum LineError {
     /// The time of the line is too late, or the file has too many requests.
     #[error("atUs is at most {AT_US_MAX} (a year), and a file has {REQUESTS_MAX} requests at most")]
     TooMuch,
-    /// The line refers to an unknown review.
     #[error("no earlier line has the review `{0}`: write it as {{\"review\": \"{0}\", \"body\": {{…}}}}")]
     Unknown(String),
     /// The line uses the name of an earlier review.
@@ -94,13 +90,11 @@ pub enum LineError {
     /// The body is no JSON of a review.
     #[error("the body is no AdmissionReview ({0})")]
     Body(serde_json::Error),
-    /// The body has another `kind` or `apiVersion`.
+    /// The body is not an `AdmissionReview` of the expected version.
     #[error("the body is a `{version}` `{kind}`, not an admission.k8s.io/v1 AdmissionReview")]
     Kind { version: String, kind: String },
-    /// The body has no request.
     #[error("the body has no `request`: record what kube-apiserver sends")]
     NoRequest,
-    /// The body has no uid.
     #[error("the body has no `request.uid`: write any, each call gets its own")]
     NoUid,
     /// The uid of the body is not a string that can be replaced.
@@ -114,11 +108,10 @@ pub(crate) struct Recorded {
     pub bytes: Vec<u8>,
     /// The position of [`UID_PLACE`] in the bytes.
     pub uid_at: usize,
-    /// The label for messages.
     pub label: String,
 }
 
-/// A recording that was read. A clone is cheap through an `Arc`.
+/// A recording that was read from a file.
 #[derive(Debug)]
 pub(crate) struct Recording {
     spool: Arc<File>,
@@ -177,7 +170,7 @@ struct Reviews {
 }
 
 impl Recording {
-    /// Reads and checks the whole file. Returns the recording and its distinct reviews.
+    /// Reads and checks the whole file, and returns the recording and its distinct reviews.
     pub(crate) fn read(path: &Path) -> Result<(Self, Vec<Recorded>), RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
         let mut input = BufReader::new(File::open(path).map_err(io)?);
@@ -235,7 +228,6 @@ impl Recording {
         self.has_open
     }
 
-    /// The number of requests before a time.
     pub(crate) fn before(&self, until: Duration) -> u64 {
         let until_us = u64::try_from(until.as_micros()).unwrap_or(u64::MAX);
         let (mut low, mut high) = (0, self.count);
@@ -249,7 +241,8 @@ impl Recording {
         low
     }
 
-    /// The requests in order: the time, and the review; `None` if the file contains no review for the request.
+    /// The requests of the recording in order: the time, and the review; `None` if the file contains no review for the
+    /// request.
     pub(crate) fn entries(&self) -> Entries {
         Entries { spool: Arc::clone(&self.spool), count: self.count, next: 0, block: Vec::new(), in_block: 0 }
     }

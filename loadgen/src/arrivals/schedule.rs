@@ -15,11 +15,11 @@ const ROWS: u32 = 10;
 /// The number of arrivals that [`Schedule::describe`] lists.
 const FIRST: usize = 5;
 
-/// The planned times of requests. A clone is cheap. Equal arguments give equal times, to the nanosecond.
+/// The planned times of requests, which are cheap to clone. Equal arguments give equal times, to the nanosecond.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     arrivals: Arrivals,
-    /// The curve of the rate as text.
+    /// How the rate changes over time, as text.
     curve: String,
     source: Source,
     seed: u64,
@@ -34,7 +34,7 @@ enum Source {
 }
 
 impl Schedule {
-    /// Applies the shape to a run of this length.
+    /// The schedule of a shape for a run of this length.
     pub(crate) fn new(
         arrivals: Arrivals,
         rate: Rate,
@@ -50,7 +50,7 @@ impl Schedule {
         Ok(Self { arrivals, curve, source: Source::Profile(Arc::new(profile)), seed, length })
     }
 
-    /// The planned times of a recording.
+    /// The schedule with the times of a recording.
     pub(crate) fn recorded(recording: Arc<Recording>) -> Self {
         let curve = format!("as in {}", recording.path().display());
         let length = recording.length();
@@ -69,7 +69,7 @@ impl Schedule {
         self.length
     }
 
-    /// The number of requests before a time, by the curve of the rate. Random arrivals vary around this number.
+    /// The number of requests before a time, as it follows from the rate. Random arrivals vary around this number.
     pub fn expected(&self, until: Duration) -> f64 {
         match &self.source {
             Source::Profile(profile) => profile.expected(until),
@@ -101,7 +101,7 @@ impl Schedule {
         }
     }
 
-    /// Total, curve and spacing of the requests in one line.
+    /// Number, rate and spacing of the requests in one line.
     pub fn summary(&self) -> String {
         let spacing = match (&self.source, self.arrivals) {
             (Source::Recording(_), _) => "",

@@ -6,7 +6,7 @@ use units::{Rate, Span};
 
 use super::Profile;
 
-/// Maximum number of steps of a profile; more steps are a typing error.
+/// Maximum number of steps of the shape `steps`; more steps are a typing error.
 const MOST_STEPS: usize = 10_000;
 
 /// How the rate changes over the run. Without a shape the rate stays at `rate`.
@@ -15,7 +15,7 @@ const MOST_STEPS: usize = 10_000;
 pub enum Shape {
     /// The rate changes evenly from `rate` to another rate.
     Ramp(Ramp),
-    /// Several rates one after another, each for its time; the last rate stays. Replaces `rate`.
+    /// Several rates one after another, each for its time; the last rate stays. This shape replaces `rate`.
     Steps(Vec<Step>),
     /// The rate rises from `rate` in steps of equal height and length.
     Stairs(Stairs),
@@ -34,7 +34,7 @@ pub struct Ramp {
     pub over: Option<Span>,
 }
 
-/// A rate for some time.
+/// A rate that holds for some time.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
@@ -53,7 +53,7 @@ pub struct Stairs {
     pub by: Rate,
     /// The length of a step.
     pub every: Span,
-    /// The rate that is not exceeded. Default: the rate rises until the end.
+    /// The highest rate, which is not exceeded. Default: the rate rises until the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Rate>,
 }
@@ -62,7 +62,7 @@ pub struct Stairs {
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sine {
-    /// The greatest difference from `rate`; at most `rate`.
+    /// The largest difference from `rate`; at most `rate`.
     pub amplitude: Rate,
     /// The time from one peak to the next.
     pub period: Span,
@@ -112,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// The error of the shape alone, and what to write instead.
+    /// The error of the shape, whatever the length of the run is, and what to write instead.
     pub(crate) fn problem(&self, rate: Rate) -> Option<String> {
         match self {
             Self::Ramp(Ramp { over, .. }) if over.is_some_and(|over| over.0.is_zero()) => {
@@ -154,7 +154,7 @@ impl Shape {
         }
     }
 
-    /// Applies the shape to a run of this length.
+    /// The rate over a run of this length that follows from the shape.
     pub(crate) fn profile(&self, rate: Rate, length: Duration) -> Result<Profile, Misfit> {
         let length_s = length.as_secs_f64();
         let start = rate.as_per_second();

@@ -131,8 +131,8 @@ proptest! {
     }
 }
 
-/// Distances of Poisson arrivals are exponential, so their standard deviation equals their mean. Even distances do not
-/// vary.
+/// The times between Poisson arrivals are exponentially distributed, so their standard deviation equals their mean. The
+/// times between evenly spaced arrivals do not vary.
 #[test]
 fn spacing_differs_within_a_shape() {
     let spread = |arrivals| {
@@ -145,8 +145,8 @@ fn spacing_differs_within_a_shape() {
     assert!((spread(Arrivals::Poisson) - 1.0).abs() < 0.15, "{}", spread(Arrivals::Poisson));
 }
 
-/// A ramp from zero begins at once. A pause between two steps stays empty: an arrival at its beginning is moved to its
-/// end.
+/// Arrivals of a ramp from zero begin at once. A pause between two steps stays empty: an arrival at the beginning of
+/// the pause is moved to its end.
 #[test]
 fn nothing_is_planned_where_the_rate_is_zero() {
     let along = |shape: &str, rate: f64| {

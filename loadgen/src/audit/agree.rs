@@ -1,8 +1,9 @@
 //! Compares two sources: the answers to churn's writes, and the audit's watch. Pure: no I/O.
 //!
-//! Every successful write must appear in the watch. The watch may show more, because the subject and others write too.
-//! The answer to a write may come before or after its event, so commits are remembered for some time. A write without
-//! an event after that time is a disagreement. The caller passes the present time as `now`.
+//! Every successful write must appear in the watch. The watch may show further writes, because the subject and other
+//! clients write too. The answer to a write may come before or after its event, so commits are remembered for some
+//! time. A write without an event after that time ([`GRACE`]) is a disagreement. The caller passes the present time as
+//! `now`.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -14,19 +15,19 @@ use super::history::NAMED_MAX;
 use crate::churn::{Write, Writes};
 use facts::{Change, Commit, Revision, Uid};
 
-/// How long commits are remembered. A write may be answered half a minute after its commit, and the answer is read some
-/// time later.
+/// How long commits are remembered. A write may be answered half a minute after its commit, and the harness reads the
+/// answer some time later.
 pub const GRACE: Duration = Duration::from_secs(90);
 /// Maximum number of remembered commits, about 40 MiB: 90 s at 2,000 commits a second.
 const COMMITS_MAX: usize = 180_000;
-/// Maximum number of writes that wait for their commit. With more waiting writes, the audit has seen nothing for a long
-/// time.
+/// Maximum number of writes that wait for their commit. With more waiting writes, the watch has shown no commits for a
+/// long time.
 const WAITING_MAX: usize = 180_000;
 
 /// Compares commits and writes as they arrive. Memory is bounded by [`GRACE`] and a fixed number of commits.
 #[derive(Debug, Default)]
 pub struct Agreement {
-    /// How often the watch showed each key; a name can be deleted more than once. The map is never iterated.
+    /// How often the watch showed each key; the same name can be deleted more than once. The map is never iterated.
     shown: HashMap<Key, u32>,
     /// The commits in order, with the times at which they are forgotten.
     order: VecDeque<(Instant, Key)>,
@@ -35,14 +36,14 @@ pub struct Agreement {
     outcome: Outcome,
 }
 
-/// The result of the comparison.
+/// The result of comparing writes with commits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Number of writes that the audit showed.
+    /// Number of writes that the watch showed.
     pub confirmed: u64,
-    /// Number of writes that the audit never showed.
+    /// Number of writes that the watch never showed.
     pub unseen_total: u64,
-    /// The first hundred writes that the audit never showed.
+    /// The first hundred writes that the watch never showed.
     pub unseen: Vec<Write>,
     /// Number of writes that could not be compared: churn did not record them, or too many were waiting.
     pub uncompared: u64,
@@ -58,14 +59,14 @@ enum Key {
 }
 
 impl Outcome {
-    /// Whether both sources agree on every write.
+    /// Whether the watch showed every write.
     pub fn agrees(&self) -> bool {
         self.unseen_total == 0 && self.uncompared == 0 && self.forgotten == 0
     }
 }
 
 impl fmt::Display for Outcome {
-    /// Writes one line, then a line for each of the first writes that the audit never showed.
+    /// Writes one line, then a line for each of the first writes that the watch never showed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 5;
         write!(f, "{} writes were confirmed by the audit, {} were not", self.confirmed, self.unseen_total)?;
@@ -93,7 +94,7 @@ impl fmt::Display for Write {
 }
 
 impl Agreement {
-    /// Adds a commit that the audit showed.
+    /// Adds a commit that the watch showed.
     pub fn commit(&mut self, entry: &Entry) {
         let key = Key::shown(&entry.commit);
         if self.order.len() == COMMITS_MAX {
@@ -135,7 +136,7 @@ impl Agreement {
         }
     }
 
-    /// Ends the comparison: writes that still wait were never shown.
+    /// Ends the comparison: writes that still wait count as never shown.
     pub fn finish(mut self) -> Outcome {
         for write in std::mem::take(&mut self.waiting) {
             if self.is_shown(&write) {
@@ -185,8 +186,8 @@ pub fn agree(commits: &[Entry], writes: &[Write]) -> Outcome {
 }
 
 impl Key {
-    /// The key of a commit. Added and changed versions have equal keys, because a patch without a change is answered
-    /// with the previous version.
+    /// The key of a commit, by which its write is found. Added and changed versions have equal keys, because a patch
+    /// without a change is answered with the previous version.
     fn shown(commit: &Commit) -> Self {
         match commit.change {
             Change::Deleted => Self::Gone { namespace: commit.namespace.clone(), name: commit.name.clone() },
@@ -196,8 +197,8 @@ impl Key {
         }
     }
 
-    /// The key of a write. A deletion has its name as the key, because its answer contains no version and not always a
-    /// uid. Churn never uses a name for a second object.
+    /// The key of a write, by which its commit is found. A deletion has its name as the key, because its answer
+    /// contains no version and not always a uid. Churn never uses a name for a second object.
     fn written(write: &Write) -> Option<Self> {
         match write.change {
             Change::Deleted => Some(Self::Gone { namespace: (*write.namespace).into(), name: (*write.name).into() }),

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use facts::{Change, Looks, Progress};
 
-/// The properties of an object that the audit keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Object {
     pub namespace: String,
@@ -27,7 +26,7 @@ pub(super) struct Object {
 pub(super) struct Wanted {
     /// The fields with the progress of the object's controller.
     pub looks: Option<Looks>,
-    /// The JSON pointer of the pod spec whose images are kept.
+    /// The JSON pointer to the pod spec whose images are kept.
     pub pod_spec: Option<String>,
     /// The paths of fields that are kept unchanged.
     pub fields: Vec<String>,
@@ -38,7 +37,7 @@ pub(super) enum Event {
     Object(Change, Object),
     /// A bookmark: every event up to this version was sent.
     Bookmark(String),
-    /// The server ends the stream with a `Status`.
+    /// The server ends the watch with a `Status`.
     Failed {
         code: i64,
         message: String,
@@ -162,7 +161,7 @@ fn object(raw: &RawValue, wanted: &Wanted) -> Result<Object, String> {
     })
 }
 
-/// The fields of an object in which paths are looked up.
+/// The object with only the fields in which paths are looked up.
 fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
     let looked = wanted.looks.iter().flat_map(|looks| ["/metadata", looks.observed.as_str()]);
     let first = |path: &str| path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
@@ -176,7 +175,7 @@ fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
     parts.map(|(key, raw)| Ok((key, read(raw)?))).collect::<Result<serde_json::Map<_, _>, String>>().map(Value::Object)
 }
 
-/// The images of the pod spec at a JSON pointer: of all kinds of containers and of image volumes; empty without any.
+/// The images of the pod spec at a JSON pointer: of all kinds of containers and of image volumes; empty without images.
 fn images(raw: &RawValue, pointer: &str) -> Vec<String> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]

@@ -1,4 +1,4 @@
-//! The running watch: connects, reads, resumes, and lists again if the server has forgotten the version.
+//! The running watch: connects, reads, resumes, and lists again if the server has forgotten the last version.
 //!
 //! Owns the order of commits and the limits after which the audit gives up. [`History`] interprets the events.
 
@@ -20,12 +20,13 @@ use super::{Config, Entry, Hole, Source};
 use crate::failure::chain;
 use facts::{Change, Commit, Order};
 
-/// The shortest pause between attempts to connect; pauses grow up to the longest.
+/// The shortest pause between attempts to connect; pauses grow up to [`PAUSE_LONGEST`].
 const PAUSE_SHORTEST: Duration = Duration::from_millis(50);
 const PAUSE_LONGEST: Duration = Duration::from_secs(2);
-/// Maximum number of streams in a row that bring no event and do not close cleanly. After that the audit lists again.
+/// Maximum number of watches in a row that bring no event and do not end cleanly. After that many such watches the
+/// audit lists again.
 const FRUITLESS_MAX: u32 = 5;
-/// Maximum number of holes that are kept in full; further holes are only counted.
+/// Maximum number of gaps that are kept in full; further gaps are only counted.
 const HOLES_MAX: usize = 100;
 
 #[derive(Debug)]
@@ -54,26 +55,26 @@ pub(super) struct Feed {
     pub resource_version: String,
     /// The time of the last answer or event of the control plane.
     pub heard: Instant,
-    /// The time since which no stream was opened or valid.
+    /// The time since which no watch was opened or valid.
     trouble_since: Option<Instant>,
     fruitless: u32,
     pause: Duration,
 }
 
-/// How a stream ended.
+/// How a watch ended.
 enum Turn {
-    /// The stream was open, and ended or was silent too long. The text is the reason, for a log.
+    /// The watch was open, and ended or was silent too long. The text is the reason, for log lines.
     Ended(String),
-    /// The stream could not be opened.
+    /// The watch could not be opened.
     Unopened(String),
-    /// The received data is invalid.
+    /// The data received on the watch is invalid.
     Broken(String),
-    /// The server does not know the version any more.
+    /// The server does not know the last version any more.
     Expired(String),
 }
 
 impl Shared {
-    /// Gives the changes their order numbers and puts them into the queue.
+    /// Gives the changes their order numbers and puts them into the queue for the reader.
     fn publish(&self, state: &mut State, at: Instant, source: Source, changes: Vec<(Change, Object)>) {
         let entries = changes.into_iter().map(|(change, object)| {
             state.order = state.order.next();
@@ -91,7 +92,7 @@ impl Shared {
         self.queue.push(entries);
     }
 
-    /// Takes over a list: the first one, or one after a hole. Returns the number of objects that changed.
+    /// Takes over a list, either the first one or one after a gap, and returns the number of objects that changed.
     pub(super) fn relist(&self, at: Instant, source: Source, list: List) -> u64 {
         let mut state = self.state.lock();
         let changes = state.history.relist(list.objects, &list.resource_version);
@@ -136,7 +137,7 @@ impl Feed {
         }
     }
 
-    /// Runs one watch from its request to its end.
+    /// Runs one watch from its request until it ends.
     async fn stream(&mut self) -> Turn {
         let mut session = match self.link.open().await {
             Ok(session) => session,
@@ -178,7 +179,7 @@ impl Feed {
         }
     }
 
-    /// Handles an event; returns how the stream ended if the event ends the stream.
+    /// Handles an event; if the event ends the watch, returns how.
     fn take(&mut self, at: Instant, event: Event) -> Option<Turn> {
         let mut state = self.shared.state.lock();
         match event {
@@ -205,8 +206,8 @@ impl Feed {
         None
     }
 
-    /// Lists, takes over the changes, and reports the hole. If the list fails, returns `false`; the next stream then
-    /// leads to another list.
+    /// Lists again, takes over the changes, and reports the gap. If this list fails, returns `false`; the end of the
+    /// next watch then leads to another list.
     async fn relist(&mut self, reason: &str) -> bool {
         let list = match self.link.list().await {
             Ok(list) => list,
@@ -236,7 +237,7 @@ impl Feed {
     }
 }
 
-/// The next data of a stream; `None` at its end.
+/// The next data of a watch; `None` at its end.
 async fn next(body: &mut Incoming) -> Result<Option<Bytes>, String> {
     loop {
         match body.frame().await {

@@ -10,8 +10,8 @@ use std::fmt;
 use super::event::Object;
 use facts::{Change, Progress};
 
-/// Maximum number of changes that are remembered during the last comparison. With more changes, the run has not been
-/// stopped.
+/// Maximum number of changes that are remembered while the watch is compared with the list at the end. If there are
+/// more changes, clients have not stopped writing.
 const MARKED_MAX: usize = 100_000;
 /// Maximum number of disagreements that are kept in full; further disagreements are only counted.
 pub(super) const NAMED_MAX: usize = 100;
@@ -30,22 +30,22 @@ pub struct Disagreement {
 pub enum Problem {
     /// The watch changed or deleted an object that it never added, or added an object that existed.
     OutOfTurn(Change),
-    /// The watch showed a new uid under a name whose deletion it never showed.
+    /// The watch showed a new uid under a name without a deletion of the previous object.
     Replaced {
         /// The uid that the watch showed before.
         earlier_uid: String,
     },
-    /// The last list contains the object, but the watch never showed it.
+    /// The list at the end contains the object, but the watch never showed it.
     OnlyListed {
         /// The version in the list.
         resource_version: String,
     },
-    /// The last list does not contain the object, but the watch never showed its deletion.
+    /// The list at the end does not contain the object, but the watch never showed its deletion.
     OnlyWatched {
         /// The last version that the watch showed.
         resource_version: String,
     },
-    /// The last version in the watch is not the version in the last list.
+    /// The last version in the watch is not the version in the list at the end.
     VersionDiffers {
         /// The version in the list.
         listed: String,
@@ -129,7 +129,7 @@ impl History {
         true
     }
 
-    /// Takes over a complete list and returns the changes since the last event. Versions in between are lost.
+    /// Takes over a complete list and returns the changes since the last event; versions in between are lost.
     pub(super) fn relist(&mut self, list: Vec<Object>, resource_version: &str) -> Vec<(Change, Object)> {
         let mut changes = Vec::new();
         let mut listed = BTreeSet::new();
@@ -164,11 +164,11 @@ impl History {
         self.marked_changes = 0;
     }
 
-    /// Compares with a consistent list that was requested after the mark. An object agrees if the list contains a state
-    /// that the watch showed since the mark. An object whose event is late disagrees until the event comes, so compare
-    /// again.
+    /// Compares the history with a consistent list that was requested after [`mark`](Self::mark). An object agrees if
+    /// the list contains a state that the watch showed since the mark. An object whose event is late disagrees until
+    /// the event comes, so compare again.
     ///
-    /// An error means that too many changes came since the mark for a comparison.
+    /// An error means that too many changes came since the mark to compare them.
     pub(super) fn compare(&self, list: &[Object]) -> Result<Vec<Disagreement>, usize> {
         let nothing = BTreeMap::new();
         let marked = self.marked.as_ref().unwrap_or(&nothing);
@@ -203,7 +203,7 @@ impl History {
         Ok(found)
     }
 
-    /// Changes the state of a name; returns its previous state.
+    /// Changes the state of a name, and returns its previous state.
     fn set(&mut self, place: Place, state: State) -> State {
         let before = match state.clone() {
             Some(known) => self.objects.insert(place.clone(), known),

@@ -1,6 +1,6 @@
 //! Splits the bytes of a watch into lines. Pure, without I/O; memory is bounded by the longest line.
 
-/// The longest line in bytes. An object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields the object
+/// Maximum length of a line in bytes. An object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields it
 /// is larger, but never as large as this limit.
 pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 
@@ -9,7 +9,7 @@ pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 #[error("a line is longer than {} MiB", LINE_BYTES_MAX >> 20)]
 pub(super) struct TooLong;
 
-/// Received bytes that were not read yet.
+/// Received bytes that were not returned as lines yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The next complete line without its line break. A line that is not complete stays.
+    /// The next complete line without its line break; an incomplete line stays in memory.
     pub(super) fn next_line(&mut self) -> Option<&[u8]> {
         let Some(length) = self.bytes[self.scanned..].iter().position(|&byte| byte == b'\n') else {
             self.scanned = self.bytes.len();

@@ -1,8 +1,8 @@
-//! The connections of the audit: one request after another over HTTP/1.1 with TLS. Bodies are read page by page or as a
-//! stream.
+//! The connections of the audit, each with one request after another over HTTP/1.1 with TLS. Bodies of lists are read
+//! page by page, those of watches as a stream.
 //!
-//! Owns deadlines and size limits. This module knows only the paths of lists and watches; other modules interpret
-//! answers.
+//! Owns deadlines and size limits of answers. This module knows only the URL paths of lists and watches; other modules
+//! interpret answers.
 
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ use crate::churn::Api;
 use crate::failure::chain;
 use crate::wire::Endpoint;
 
-/// The deadline of an answer: kube-apiserver ends a request that is no watch after a minute.
+/// The deadline of an answer: kube-apiserver ends a request that is not a watch after a minute.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
-/// The number of objects on a page. If a page is too large, it is requested again with fewer objects.
+/// The number of objects on a page of a list. If a page is too large, it is requested again with fewer objects.
 const PAGE_OBJECTS: usize = 500;
 /// Maximum number of bytes of a page: 500 objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
@@ -38,7 +38,7 @@ const LIST_TRIES: u32 = 3;
 pub(super) struct Link {
     endpoint: Endpoint,
     headers: HeaderMap,
-    /// The path of all objects of the resource.
+    /// The URL path of all objects of the resource.
     path: String,
     wanted: Wanted,
 }
@@ -63,7 +63,7 @@ pub(super) enum Failed {
     Wire(String),
 }
 
-/// A connection. Dropping the value closes the connection.
+/// A connection to the control plane; dropping the value closes it.
 pub(super) struct Session {
     sender: SendRequest<Empty<Bytes>>,
     // Drives the connection; owned, so that it ends with the session.
@@ -103,7 +103,7 @@ impl Link {
         Ok(Session { sender, _driver: driver })
     }
 
-    /// The head of the answer to a watch. The session must live as long as the answer's body.
+    /// The head of the answer to a watch. The session must live as long as the answer's body is read.
     pub(super) async fn watch(
         &self,
         session: &mut Session,

@@ -1,7 +1,7 @@
 //! The bounded queue between the watch and the reader of the commits.
 //!
 //! Owns the overrun: if the reader is too slow, the oldest commits are dropped, and the reader first gets their number.
-//! A reader that asks for holes gets each hole in the same way.
+//! A reader that asks for gaps gets each gap before the next commits.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::{Entry, Error, Hole};
 
-/// Maximum number of holes that wait for the reader.
+/// Maximum number of gaps that wait for the reader.
 const HOLES_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Queue {
 struct State {
     commits: VecDeque<Entry>,
     lost: u64,
-    /// Holes that the reader has not got yet; `None` if the reader does not ask for holes.
+    /// Gaps that the reader has not got yet; empty if the reader does not ask for gaps.
     holes: VecDeque<Hole>,
     /// Why no further commits will come.
     end: Option<End>,
@@ -55,8 +55,8 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Puts a hole before the next commits. Holes beyond [`HOLES_MAX`] are dropped, because the reader has enough other
-    /// holes.
+    /// Puts a gap before the next commits. Gaps beyond [`HOLES_MAX`] are dropped, because the reader already knows that
+    /// commits are missing.
     pub(super) fn tell(&self, hole: Hole) {
         {
             let mut state = self.state.lock();
@@ -72,7 +72,7 @@ impl Queue {
         self.end(End::Finished);
     }
 
-    /// Ends the queue because the control plane cannot be reached. The reason is a text for people.
+    /// Ends the queue because the control plane cannot be reached. `reason` is a text for people.
     pub(super) fn lose(&self, reason: String) {
         self.end(End::Lost(reason));
     }
@@ -90,7 +90,8 @@ impl Queue {
         }
     }
 
-    /// The available commits, oldest first. An error reports lost commits once, and the end always.
+    /// The available commits, oldest first. An error reports lost commits once; after the end of the queue, each call
+    /// returns an error.
     pub(super) fn take(&self, max: usize) -> Result<Vec<Entry>, Error> {
         let mut state = self.state.lock();
         if state.lost > 0 {
@@ -107,7 +108,7 @@ impl Queue {
         }
     }
 
-    /// Waits for the first commit, then returns commits like [`take`](Self::take). Cancel-safe.
+    /// Waits for the first commit, then returns the available commits like [`take`](Self::take). Cancel-safe.
     pub(super) async fn next(&self, max: usize) -> Result<Vec<Entry>, Error> {
         loop {
             // Created before the check, so that no commit is missed in between.

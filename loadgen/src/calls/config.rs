@@ -1,4 +1,5 @@
-//! The section of a scenario for calls of an API that scales Deployments, and its checks before anything starts.
+//! The section of a scenario for calls of an API that scales Deployments, with the checks of its values before the run
+//! starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,9 @@ use crate::Arrivals;
 
 /// The highest rate of one worker; a higher rate is a typing error.
 const HIGHEST_RATE: f64 = 20_000.0;
-/// Maximum number of Deployments. Creating more would take longer than a short run.
+/// Maximum number of Deployments. Creating more Deployments would take longer than a short run.
 const DEPLOYMENTS_MAX: u32 = 100_000;
-/// The default number of Deployments: enough different ones, and few enough that each is read often.
+/// The default number of Deployments: so few that each is read often.
 const DEFAULT_DEPLOYMENTS: u32 = 50;
 /// The default timeout of a call, as in kubectl.
 const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
@@ -25,8 +26,8 @@ pub struct Config {
     /// How calls are distributed over time.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// The number of Deployments that exist before the subject starts, 1 to 100,000. Calls read and set their replica
-    /// counts.
+    /// The number of Deployments that exist before the subject starts, 1 to 100,000. The calls read and set the replica
+    /// counts of these Deployments.
     #[serde(default = "default_deployments")]
     pub deployments: u32,
     /// The relative weights of the operations; operations without a weight do not happen.

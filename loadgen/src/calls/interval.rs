@@ -1,5 +1,5 @@
-//! Counts and measurements of the calls since the last call of `take`. The worker writes into a recorder; `take` swaps
-//! recorders.
+//! Counts and measurements of the calls since the last call of `take`. The worker writes into a recorder, and `take`
+//! swaps it for another.
 
 use std::time::Duration;
 
@@ -17,29 +17,28 @@ pub struct Counts {
     pub planned: u64,
     /// Number of calls that were made.
     pub sent: u64,
-    /// Calls that were not made, because too many were in flight or the worker was late.
+    /// Number of calls that were not made, because too many were in flight or the worker was late.
     pub overflow: u64,
     /// Successful answers to reads of counts and lists.
     pub read: u64,
-    /// Successful answers to calls that set a count.
     pub set: u64,
     /// Permitted calls that got no successful answer.
     pub errors: u64,
-    /// Counts that other clients set directly in the control plane.
+    /// Replica counts that other clients set directly in the control plane.
     pub by_others: u64,
     /// Changes by other clients that the control plane refused; the subject is not at fault.
     pub others_failed: u64,
-    /// Calls of unauthorised callers that were refused.
+    /// Number of calls of unauthorised callers that were refused.
     pub turned_away: u64,
-    /// Calls of unauthorised callers that were accepted.
+    /// Number of calls of unauthorised callers that were accepted.
     pub let_in: u64,
     /// Calls of unauthorised callers without an answer: no connection could be made, or the timeout passed.
     pub unanswered: u64,
-    /// Answers that were compared with the commits, with a count or without the Deployment.
+    /// Answers that were compared with the commits: with a count, or denying that the Deployment exists.
     pub judged: u64,
     /// Answers among `judged` with a count that was never committed.
     pub wrong: u64,
-    /// Counts that the subject confirmed as set, but that were never committed.
+    /// Replica counts that the subject confirmed as set, but that were never committed.
     pub lost: u64,
     /// Answers that could not be judged.
     pub unjudged: u64,
@@ -57,7 +56,7 @@ pub struct Interval {
     pub read: Histogram<u64>,
     /// Time from the planned time to the end of the answer, for counts that were set.
     pub set: Histogram<u64>,
-    /// Time from the planned time to the real start of the call, which is the generator's own lateness.
+    /// Time from the planned time to the real start of the call, which is the lateness of the generator.
     pub lateness: Histogram<u64>,
     /// The age of the counts in the answers: how long before the call another count replaced them.
     pub staleness: Histogram<u64>,

@@ -1,14 +1,13 @@
 //! The right answers: every replica count that the control plane committed, with its time, and the comparison with an
 //! answer. Pure: no I/O.
 //!
-//! An answer may be older than the last commit, but must contain a committed count. If another count replaced that
-//! count before the call, the age of the answer is the time from the replacement to the call. Otherwise the age is
-//! zero.
+//! An answer may be older than the last commit, but must contain a committed count. If another count replaced the
+//! answer's count before the call, the age of the answer is the time from the replacement to the call, else zero.
 //!
-//! The watch of the harness is a moment late too. A commit therefore counts from the time at which the harness *saw*
-//! it, which can make an answer seem younger, but never older. An answer is judged only after some time, when the
-//! harness has seen every commit that the answer can contain. An answer with an unknown count waits longer, because the
-//! subject must not suffer from a late watch of the harness.
+//! The harness's own watch is a moment late. A commit therefore counts from the time at which the harness *saw* it,
+//! which can make an answer seem younger, but never older. An answer is judged only after some time, when the harness
+//! has seen every commit that the answer can contain. An answer with an unknown count waits longer before it is judged,
+//! because a late watch of the harness must not count against the subject.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -19,11 +18,12 @@ const VERSIONS_MAX: usize = 1024;
 /// Maximum number of answers that wait to be judged: two seconds of a hundred lists a second with a thousand
 /// Deployments each.
 const WAITING_MAX: usize = 1 << 18;
-/// The highest lateness that the harness's own watch usually has.
+/// The usual maximum lateness of the harness's own watch.
 const GRACE: Duration = Duration::from_secs(2);
-/// The highest lateness that the harness's own watch has on a busy machine.
+/// The maximum lateness of the harness's own watch on a busy machine.
 const DOUBT: Duration = Duration::from_secs(6);
-/// Maximum number of answers with unknown counts that are kept. One is enough to fail a run, so more are not needed.
+/// Maximum number of answers with unknown counts that are kept. One such answer is enough to fail a run, so more are
+/// not needed.
 const DOUBTFUL_MAX: usize = 4096;
 
 /// An answer about one Deployment.
@@ -39,13 +39,13 @@ pub(super) struct Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Count(i64),
-    /// The Deployment does not exist. Such an answer is wrong for every Deployment of a plan.
+    /// The answer says that the Deployment does not exist, which is wrong for every Deployment of a plan.
     Absent,
     /// The subject confirmed that this count was set.
     Set(i64),
 }
 
-/// The judgement of an answer.
+/// How an answer was judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// The answer was right, and its count had this age.
@@ -56,7 +56,8 @@ pub(super) enum Found {
     Wrong(String),
     /// The count was confirmed as set, but was never committed.
     Lost(String),
-    /// Unknown: the harness did not see all versions of the Deployment, and the answer may contain one of them.
+    /// The judgement is unknown: the harness did not see all versions of the Deployment, and the answer may contain one
+    /// of them.
     Unknown,
 }
 
@@ -100,8 +101,8 @@ impl Oracle {
         self.waiting.push_back(told);
     }
 
-    /// Judges the answers that have waited long enough at `now`. With `everything`, all commits have been seen, and all
-    /// answers are judged.
+    /// Judges the answers that have waited long enough at `now`. With `everything`, the harness has seen all commits,
+    /// and all answers are judged.
     pub(super) fn judge(&mut self, now: Instant, everything: bool) -> Vec<Found> {
         let is_over = |told: &Reply, wait| everything || now.saturating_duration_since(told.answered) >= wait;
         let mut found = Vec::new();
@@ -127,7 +128,6 @@ impl Oracle {
         found
     }
 
-    /// Whether answers wait to be judged.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.doubtful.is_empty()
     }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(oracle.judge(begin, true), [Found::Stored]);
     }
 
-    /// If the harness's watch is late or has a hole, no answer becomes wrong.
+    /// If the harness's watch is late or has a gap, no answer becomes wrong.
     #[test]
     fn what_is_seen_late_is_right_and_what_was_not_seen_is_not_judged() {
         let begin = Instant::now();

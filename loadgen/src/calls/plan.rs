@@ -25,7 +25,6 @@ pub(super) struct Operation {
     pub(super) number: i32,
 }
 
-/// The kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Get,
@@ -88,12 +87,12 @@ fn draw(rng: &mut ChaCha8Rng, weights: [u32; 5], total: u32) -> Verb {
     Verb::Get
 }
 
-/// The name of a Deployment. Names sort in the order of their numbers.
+/// The name of a Deployment; names sort in the order of their numbers.
 pub(super) fn name(deployment: u32) -> String {
     format!("d{deployment:06}")
 }
 
-/// The number in a name.
+/// The number of a Deployment, from its name.
 pub(super) fn number(name: &str) -> Option<u32> {
     name.strip_prefix('d').filter(|digits| digits.len() == 6)?.parse().ok()
 }

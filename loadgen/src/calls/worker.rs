@@ -1,4 +1,4 @@
-//! The worker: makes the calls, follows the commits, and passes answers to the oracle.
+//! The worker of the calls: makes them, follows the commits, and passes answers to the oracle.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ const JUDGE: Duration = Duration::from_millis(200);
 /// Number of Deployments on a page of a list.
 const PAGE: u32 = 1000;
 
-/// The command to judge all remaining answers; the channel reports the end.
+/// The request to judge all remaining answers; the channel reports when that is done.
 #[derive(Debug)]
 pub(super) struct Settle(pub(super) oneshot::Sender<()>);
 
@@ -56,7 +56,6 @@ pub(super) struct Worker {
     is_audited: bool,
 }
 
-/// The clients of the calls.
 struct Caller {
     authority: HeaderValue,
     client: Arc<Http1>,
@@ -97,7 +96,7 @@ impl Workload for Worker {
         true
     }
 
-    /// Waits until the harness has seen all commits on which the last answers are based, then judges all answers.
+    /// Waits until the harness has seen all commits that the last answers can contain, then judges all answers.
     async fn obey(&mut self, Settle(reply): Settle) {
         let stopped = Instant::now();
         while self.oracle.is_waiting() && stopped.elapsed() < self.oracle.patience() {
@@ -336,7 +335,7 @@ fn count(answer: &Answer) -> Result<i64, Failure> {
     Ok(told.replica_count)
 }
 
-/// The Deployments of the plan in a list, with their counts.
+/// The Deployments of the plan in a list from the subject, with their counts.
 fn listed(answer: &Answer) -> Result<Vec<(u32, i64)>, Failure> {
     let told: Result<Vec<Listed>, _> = serde_json::from_slice(&answer.body);
     let told = told.map_err(|error| Failure::invalid(format!("the answer is not a list: {error}")))?;
@@ -348,7 +347,7 @@ fn deployment_path(deployment: u32) -> String {
     format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{}", name(deployment))
 }
 
-/// Creates the Deployments. The error contains the control plane's refusal.
+/// Creates the Deployments. An error contains the reason why the control plane refused one.
 pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
     let client = Arc::new(Client::new(api).map_err(|error| error.to_string())?);
     let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});

@@ -1,7 +1,7 @@
 //! The answers of webhooks for a churned kind, as the API server shows them: allowed, refused, or no answer.
 //!
-//! Owns the interpretation of the API server's answers, and the counts. An answer that no webhook can have influenced
-//! is ignored.
+//! Owns the interpretation of these answers, and their counts. An answer of the API server that no webhook can have
+//! influenced is ignored.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::histogram;
 const REFUSED: [&str; 2] = ["admission webhook \"", "denied the request"];
 /// The beginning of the API server's message if a webhook gave no valid answer.
 const FAILED: &str = "failed calling webhook";
-/// The API server's message for a patch of an operation that cannot be patched. No failure policy excuses such a patch
-/// (k8s.io/apiserver, dispatcher of mutating webhooks).
+/// The API server's message if a webhook patches an operation that cannot be patched. No failure policy allows such a
+/// patch (k8s.io/apiserver, dispatcher of mutating webhooks).
 const PATCHED_NOTHING: &str = "attempted to modify the object, which is not supported for this operation";
 
 /// The writes for which the registered webhooks are called.
@@ -88,7 +88,7 @@ impl Answers {
     }
 }
 
-/// The webhooks' verdict that an answer shows.
+/// The verdict of webhooks that an answer of the API server shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allowed,
@@ -112,7 +112,7 @@ pub(super) fn said(reply: &Reply) -> Verdict {
     }
 }
 
-/// Collects the webhooks' answers. The operator adds answers; `take` swaps collectors.
+/// Collects the webhooks' answers. The operator adds answers; `take` swaps the collector for another.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     answers: Answers,
@@ -122,7 +122,8 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Adds an answer. `what` is the write, for messages. Without `expect` the right answer is unknown.
+    /// Adds an answer of the API server. `what` names the write, for messages. Without `expect` the right answer is
+    /// unknown.
     pub(super) fn note(
         &mut self,
         what: impl FnOnce() -> String,

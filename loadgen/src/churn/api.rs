@@ -1,4 +1,5 @@
-//! The calls of the Kubernetes API that churn makes. Owns paths, headers and `Status` errors, and stores no objects.
+//! The calls of the Kubernetes API that churn makes. Owns URL paths, headers and `Status` errors, and stores no
+//! objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use super::lifecycle::Propagation;
 use crate::failure::{Class, Failure};
 use crate::wire::{Body, Endpoint, Http1, Progress};
 
-/// Maximum number of operations in flight. With more, the API is slower than the plan; further operations fail and are
-/// counted.
+/// Maximum number of operations in flight. If more operations are in flight, the API is slower than the plan; further
+/// operations fail and are counted.
 pub(super) const IN_FLIGHT_MAX: usize = 128;
 /// The deadline of a call. kube-apiserver too gives a write half a minute (`--request-timeout` is a minute, of which
 /// admission takes half).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// Maximum number of idle connections that are kept, as in client-go for one host. Further connections, which a slow
-/// moment needs, are closed after use. Both ends of a hundred kept connections would take ten MiB of this process,
-/// depending on the machine's load.
+/// Maximum number of idle connections that are kept, as in client-go for one API server. Further connections, which are
+/// needed while the API server is slow, are closed after use. Both ends of a hundred kept connections would take ten
+/// MiB of the harness, depending on the machine's load.
 const IDLE_MAX: usize = 25;
 
 const JSON: &str = "application/json";
@@ -215,7 +216,6 @@ impl Reply {
         Ok(object.metadata)
     }
 
-    /// The answer as a message for people.
     pub(super) fn message(&self) -> String {
         #[derive(Deserialize)]
         struct Status {

@@ -1,9 +1,9 @@
 //! Additional objects for churn (`churn.with`), such as a Secret that each namespace needs, or a class that all objects
 //! refer to.
 //!
-//! Creates and removes the additional objects. An object in a namespace exists before the first churned object there,
-//! and is deleted with the namespace. A cluster-wide object is created once, and is removed at the end if it has
-//! churn's label.
+//! Creates and removes these objects. An object in a namespace exists before the first churned object there, and is
+//! deleted with the namespace. A cluster-wide object is created once, and is removed at the end if it has churn's
+//! label.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,9 @@ use super::api::Client;
 use super::version::LABEL;
 use crate::failure::{Class, Failure};
 
-/// The namespace of the additional objects if the churned objects are cluster-wide.
+/// The namespace of additional objects that need one although the churned objects are cluster-wide.
 const ELSEWHERE: &str = "default";
 
-/// Why an object cannot be used in `churn.with`.
 pub(super) fn problem(object: &Value) -> Option<String> {
     let has = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if let Some(missing) = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|pointer| !has(pointer)) {
@@ -54,7 +53,7 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// Removes the additional objects that are not deleted with a namespace.
+/// Removes the additional objects that do not disappear with a namespace.
 pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bool, tag: &str) -> Result<(), Failure> {
     let mut kinds = Kinds::default();
     for object in objects {
@@ -76,7 +75,7 @@ pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bo
     Ok(())
 }
 
-/// The API path of a kind's objects.
+/// The API path of the objects of a kind.
 #[derive(Debug, Clone)]
 struct Place {
     root: String,
@@ -91,7 +90,7 @@ impl Place {
     }
 }
 
-/// The kinds of the API server, from discovery.
+/// The kinds of the API server, from its discovery.
 #[derive(Default)]
 struct Kinds(HashMap<String, Value>);
 

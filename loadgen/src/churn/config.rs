@@ -1,4 +1,4 @@
-//! The section of a scenario for churn, and its checks before anything starts.
+//! The section of a scenario for churn, with the checks of its values before the run starts.
 
 use units::Rate;
 
@@ -11,9 +11,9 @@ use super::template::Template;
 use super::{Error, refuse};
 use crate::Size;
 
-/// The highest rate. A mock API server accepts about as many writes a second; a higher rate is a typing error.
+/// The highest rate. A mock API server accepts about this many writes a second; a higher rate is a typing error.
 pub const HIGHEST_RATE: f64 = 20_000.0;
-/// Maximum number of objects. Creating more would take longer than any run that could use them.
+/// Maximum number of objects. Creating more objects would take longer than any run that could use them.
 pub const HIGHEST_POPULATION: u32 = 200_000;
 
 /// Object churn of a scenario.
@@ -31,9 +31,9 @@ pub struct Config {
     /// 200}` this many letters, `${one of ["a", "b"]}` one of these values. A text that consists only of a number's
     /// placeholder becomes a number; `$${` is a plain `${`.
     pub template: Option<serde_json::Value>,
-    /// Instead of `template`: several templates. Each object is made from one of the templates. Some may be objects
-    /// that the webhooks of the kind must refuse (`expect: denied`). Entries are names of files, or mappings with
-    /// `file` or `object`, and `expect`. If all must be refused, the other objects are made from the definition.
+    /// Instead of `template`: several templates. Each object is made from one of the templates. Some templates may be
+    /// objects that the webhooks of the kind must refuse (`expect: denied`). Entries are names of files, or mappings
+    /// with `file` or `object`, and `expect`. If all must be refused, the other objects are made from the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Sample>,
     /// Additional objects: names of YAML files beside the scenario file, or objects. Each namespace gets them before
@@ -234,7 +234,7 @@ impl Config {
         told
     }
 
-    /// Refuses settings that cannot work; the error names the key and says what to write.
+    /// Refuses settings that cannot work; the error names the key and says what to write instead.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(problem) = self.with.iter().find_map(super::companions::problem) {
             return refuse("with", problem);
@@ -303,7 +303,7 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.len() <= 63 && text.chars().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// The keys that decide the contents of objects.
+/// The configuration keys that decide the contents of objects.
 pub(crate) struct Look<'a> {
     pub resource: &'a str,
     pub template: Option<&'a serde_json::Value>,
@@ -360,14 +360,13 @@ impl Look<'_> {
         Ok((resource, Content { size: None, templates, refused }))
     }
 
-    /// The templates with this expected answer, with their names.
+    /// The templates with the expected answer `expect`, with their names.
     fn of(&self, expect: Expect) -> impl Iterator<Item = (&'_ str, &'_ serde_json::Value)> {
         self.samples.iter().filter(move |sample| sample.expect == expect).map(|sample| {
             (sample.file.as_deref().unwrap_or("an object"), sample.object.as_ref().unwrap_or(&serde_json::Value::Null))
         })
     }
 
-    /// The templates that must be refused.
     fn refused(&self, resource: &Resource) -> Result<Vec<(String, Template)>, Error> {
         let read = |(name, object): (&str, &serde_json::Value)| {
             let template = template(name, object, &[], "templates")?;

@@ -17,19 +17,20 @@ use super::worker::{Command, Worker};
 use super::writes::Writes;
 use crate::open_loop::{Engine, Orders, Steer};
 
-/// The time in which a failed fill removes its objects.
+/// If the creation of the first objects fails, they are removed within this time.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 
-/// Running churn. Dropping the value stops churn and leaves the objects; [`Churn::empty`] removes them.
+/// Churn that is under way. Dropping the value stops churn and leaves the objects in the control plane;
+/// [`Churn::empty`] removes them.
 #[derive(Debug)]
 pub struct Churn {
     engine: Engine<Worker>,
-    /// The plan's operations, until they are handed to the pacing thread.
+    /// The plan's operations, until they are passed to the pacing thread.
     operations: Option<Operations>,
     shared: Arc<Shared>,
     begin: Instant,
     resource: String,
-    /// Finds the rate while churn runs, if the plan has `auto`.
+    /// Finds the rate while churn runs, if the plan has `rate: auto`.
     steer: Option<Arc<Steer>>,
 }
 
@@ -62,7 +63,7 @@ impl Churn {
         Ok(churn)
     }
 
-    /// Starts the planned operations at `begin`, or now if `begin` is past. Call this function once.
+    /// Starts the planned operations at `begin`, or now if `begin` is past. Call this function only once.
     pub fn go(&mut self, begin: Instant) -> Result<(), Error> {
         let Some(operations) = self.operations.take() else { return Ok(()) };
         self.begin = begin.max(Instant::now());
@@ -82,7 +83,7 @@ impl Churn {
         self.begin
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because recorders are swapped.
+    /// The counts and measurements since the last call of `take`.
     pub fn take(&self) -> Interval {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
@@ -101,7 +102,7 @@ impl Churn {
     }
 
     /// Writes an additional object, the canary, and returns the written version. The first call creates the canary.
-    /// Works before, during and after the planned operations, until [`Churn::empty`].
+    /// Canaries can be written before, during and after the planned operations, until [`Churn::empty`].
     pub async fn canary(&self) -> Result<CanaryWrite, Error> {
         self.canaries().write().await
     }
@@ -112,8 +113,8 @@ impl Churn {
         Canaries { orders: self.engine.orders() }
     }
 
-    /// Starts no further operation, and waits `drain` for operations in flight. The objects stay. Call `take`
-    /// afterwards for the last interval.
+    /// Starts no further operation, and waits `drain` for operations in flight. The objects stay in the control plane.
+    /// Call `take` after `stop` for the last interval.
     pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
         self.engine.stop(drain).await.ok_or(Error::Ended)
     }

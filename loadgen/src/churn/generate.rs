@@ -1,8 +1,8 @@
 //! Makes a template from a custom resource's definition: required fields, and optional fields whose values can be
 //! guessed. Pure: no I/O.
 //!
-//! The templates are guesses, because a definition does not show all rules of CEL or of a webhook. The API server
-//! decides before the run starts whether a template is valid.
+//! A template is a guess, because a definition does not show all rules of CEL or of a webhook. The API server decides
+//! before the run starts whether a template is valid.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,8 @@ pub struct NoTemplate {
 ///
 /// # Errors
 ///
-/// A required field is not described enough by the schema, for example one with a pattern for which no text is found.
+/// Returns an error if the schema does not describe a required field enough, for example if no text is found for a
+/// pattern.
 pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate> {
     let refuse = |at: &str, problem: &str| NoTemplate { at: at.to_owned(), problem: problem.to_owned() };
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -53,9 +54,9 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate
     Ok((object, scope))
 }
 
-/// Templates of a definition, the most likely first; the API server decides which is valid. The first template is that
-/// of [`generate`], and the second template has only the required fields. Each further template has one optional field
-/// of `spec` too, for rules such as "one of these".
+/// Possible templates of a definition, the most likely first; the API server decides which is valid. The first template
+/// is that of [`generate`], and the second template has only the required fields. Each further template has one
+/// optional field of `spec` too, for rules such as "one of these".
 pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     let Ok((whole, _)) = generate(crd, version) else { return Vec::new() };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -224,8 +225,8 @@ fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     Ok(Value::Object(parts))
 }
 
-/// Whether an optional field can be guessed safely. Values with a special meaning are guessed only if no rule reads
-/// them.
+/// Whether the value of an optional field can be guessed safely. Values with a special meaning are guessed only if no
+/// rule reads them.
 fn is_plain(schema: &Value, is_ruled: bool) -> bool {
     let is_number = matches!(schema["format"].as_str(), Some("int32" | "int64"));
     let is_free = (schema["format"].is_null() || is_number) && !has_rules(schema);

@@ -11,29 +11,27 @@ use crate::histogram;
 /// Counts and latencies since the last call of `take`. Histograms contain microseconds, from 1 us to 120 s with 3
 /// significant digits.
 ///
-/// Over a whole run `planned == created + updated + deleted + refused + failed`. An exception are objects that an
-/// update had to create because their creation had failed. The first objects and canaries are not counted here, except
-/// in `objects_total`.
+/// Over a whole run these counts satisfy `planned == created + updated + deleted + refused + failed`. An exception are
+/// objects that an update had to create because their creation had failed before. The first objects and canaries are
+/// counted only in `objects_total`.
 #[derive(Debug, Clone)]
 pub struct Interval {
     /// Operations whose planned time has come; each object of a deleted group counts.
     pub planned: u64,
-    /// Number of created objects.
     pub created: u64,
-    /// Number of changed objects.
     pub updated: u64,
     /// Number of objects that were deleted, or found to be already deleted.
     pub deleted: u64,
     /// Operations that a webhook refused; `answers` shows which refusals are right.
     pub refused: u64,
-    /// Operations that failed, or could not be begun because too many were in flight.
+    /// Operations that failed, or that could not begin because too many were in flight.
     pub failed: u64,
     /// Time from the planned time to the real start of the operation.
     pub lateness: Histogram<u64>,
     /// Time from the real start of the operation to its end.
     pub service: Histogram<u64>,
     /// Number of different objects that were created since the start, including the first objects and the canary.
-    /// `take` does not reset it.
+    /// `take` does not reset this number.
     pub objects_total: u64,
     /// Texts of failures: at most five, all different.
     pub examples: Vec<String>,
@@ -72,7 +70,6 @@ impl Interval {
         Some(all)
     }
 
-    /// Adds a later interval to this one, for totals.
     pub fn add(&mut self, later: &Self) {
         self.planned += later.planned;
         self.created += later.created;
@@ -88,17 +85,17 @@ impl Interval {
     }
 }
 
-/// The effect of an operation.
+/// The effect of an operation on its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Created,
     Updated,
     Deleted,
-    /// A webhook refused the operation.
     Refused,
 }
 
-/// Collects the counts and measurements of an interval. The worker writes into a recorder; `take` swaps recorders.
+/// Collects the counts and measurements of an interval. The worker writes into a recorder, and `take` swaps it for
+/// another.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,

@@ -1,5 +1,5 @@
-//! Events in the life of churned objects besides churn's own writes: finalizers, dependents, deletion policies, other
-//! writers. Owns the scenario keys of these events, and the checks of the keys.
+//! Events in the life of churned objects besides churn's own writes: finalizers, dependents, deletion policies, writes
+//! of a second writer. Owns the scenario keys of these events, and the checks of the keys.
 
 use serde_json::Value;
 use units::Span;
@@ -8,7 +8,7 @@ use super::Error;
 use super::refuse;
 use super::resource::Scope;
 
-/// The longest time that a finalizer may hold an object. After the load, half a minute is left for pending deletions.
+/// The longest time that a finalizer may hold an object. After the load, half a minute remains for pending deletions.
 const HOLD_MAX: Span = Span::from_secs(30);
 /// Maximum number of dependents of one object.
 const PER_MAX: u32 = 100;
@@ -19,7 +19,7 @@ const FINALIZER: &str = "longhaul.dev/hold";
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Finalizers {
-    /// The share of the objects that have the finalizer, 0 to 1. Default: all.
+    /// The fraction of the objects that have the finalizer, 0 to 1. Default: all.
     #[serde(default = "whole")]
     pub share: f64,
     /// How long after the deletion the finalizer is removed, at most `30s`. Default: `1s`.
@@ -53,7 +53,7 @@ pub enum Propagation {
     Background,
     /// The dependents are deleted before the object.
     Foreground,
-    /// The dependents stay. The harness deletes dependents of `tree` a second later.
+    /// The dependents stay without an owner; the harness deletes those of `tree` a second later.
     Orphan,
 }
 
@@ -81,7 +81,7 @@ pub enum By {
     /// Server-side apply of the changed fields, with force.
     #[default]
     Apply,
-    /// The writer reads the object and replaces it.
+    /// Another writer reads the object and replaces it.
     Update,
 }
 

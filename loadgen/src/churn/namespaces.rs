@@ -1,4 +1,4 @@
-//! The namespaces of a run: each is created once before its first object, and deleted after its last.
+//! The namespaces of churned objects: each is created once before its first object, and deleted after its last.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::failure::{Class, Failure};
 const TERMINATING_LIMIT: Duration = Duration::from_mins(1);
 const TERMINATING_POLL: Duration = Duration::from_millis(250);
 
-/// Set after the namespace was created. The first operation that needs the namespace creates it, and other operations
-/// wait. After a failure, the next operation tries again.
+/// The state of a namespace, which is set after the namespace was created. The first operation in a namespace creates
+/// it, and other operations there wait. If that fails, the next operation tries again.
 pub(crate) type Ready = Arc<OnceCell<()>>;
 
-/// The namespaces that may exist. A namespace without objects is forgotten, so their number is bounded by the existing
-/// objects.
+/// The namespaces of churn that may exist. A namespace without objects is forgotten, so their number is bounded by the
+/// existing objects.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces(BTreeMap<u64, Ready>);
 
@@ -36,13 +36,13 @@ impl Namespaces {
         self.0.remove(&number).is_some()
     }
 
-    /// The numbers of all namespaces, in order.
     pub(super) fn numbers(&self) -> Vec<u64> {
         self.0.keys().copied().collect()
     }
 }
 
-/// Creates the namespace and its additional objects if they do not exist. `tag` is the value of churn's label.
+/// Creates the namespace and its additional objects (`churn.with`) if they do not exist. `tag` is the value of churn's
+/// label.
 pub(crate) async fn ensure(
     client: &Client,
     ready: &Ready,
@@ -57,7 +57,7 @@ pub(crate) async fn ensure(
     ready.get_or_try_init(all).await.copied()
 }
 
-/// Deletes the namespace, and does not wait for the namespace controller.
+/// Requests the deletion of the namespace, and does not wait for the namespace controller.
 pub(super) async fn delete(client: &Client, name: &str) -> Result<(), Failure> {
     let path = format!("/api/v1/namespaces/{name}");
     let reply = client.delete(&path).await?;

@@ -1,5 +1,5 @@
 //! The contents of writes: whole objects at creation, merge patches at updates. Pure: the same seed, object and
-//! revision give the same bytes, so nothing must be remembered.
+//! revision give the same bytes, so no contents have to be remembered.
 
 use base64::Engine as _;
 use rand::RngExt;
@@ -13,18 +13,16 @@ use crate::{Size, seed};
 
 /// Bytes of filler in objects if the scenario sets no size.
 const FILLER_BYTES: usize = 256;
-/// The contents of a plan's objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub size: Option<Size>,
-    /// Templates of resources without a built-in form; each object is made from one of them.
+    /// Templates of resources without built-in contents; each object is made from one of them.
     pub templates: Vec<Template>,
     /// Templates that must be refused, with their names.
     pub refused: Vec<(String, Template)>,
 }
 
 impl Content {
-    /// The template of an object.
     fn template(&self, version: Version) -> Option<&Template> {
         let number = usize::try_from(version.object % self.templates.len().max(1) as u64).unwrap_or(0);
         self.templates.get(number)
@@ -54,7 +52,7 @@ impl Content {
         }
     }
 
-    /// A merge patch that changes fields to which a reconciler reacts.
+    /// A merge patch of fields to which a reconciler reacts.
     pub(super) fn update(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
         match self.template(version) {
             Some(template) => template.update(place, version),
@@ -62,8 +60,7 @@ impl Content {
         }
     }
 
-    /// A merge patch as in [`Self::update`], but with the same fields each time, for a writer that uses server-side
-    /// apply.
+    /// A merge patch of the same fields at each write, for a writer that uses server-side apply.
     pub(super) fn fields(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
         match resource.shape {
             Shape::Package => {
@@ -81,7 +78,7 @@ impl Content {
     }
 }
 
-/// A merge patch of only labels, or of only annotations.
+/// A merge patch of only labels, or only annotations.
 pub(super) fn marked(what: &'static str, version: Version) -> Value {
     json!({"metadata": {what: {"longhaul.dev/mark": version.revision.to_string()}}})
 }
@@ -141,8 +138,8 @@ fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     }
 }
 
-/// One to three entries of a list. The number and contents of the entries decide the objects that a reconciler must
-/// create.
+/// One to three random entries of a list. Number and contents of these entries decide the objects that a reconciler
+/// must create.
 fn allow(rng: &mut ChaCha8Rng) -> Vec<Value> {
     let entry = |rng: &mut ChaCha8Rng| {
         let port = rng.random_range(1024..65_536);

@@ -1,4 +1,4 @@
-//! One operation on one object, from the call to its effect. This module keeps no state between operations.
+//! One operation of churn on one object, from the call to its effect. This module keeps no state between operations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,7 +35,7 @@ pub(super) struct Done {
 /// The result of a patch.
 enum Merged {
     Written(Metadata),
-    /// A webhook refused the patch, and its answer is judged.
+    /// A webhook refused the patch.
     Refused(Failure),
     /// The object does not exist.
     Absent,
@@ -47,7 +47,7 @@ impl From<Effect> for Done {
     }
 }
 
-/// The state that an operation reads.
+/// The configuration and state that operations read and do not change.
 #[derive(Debug, Clone)]
 pub(super) struct Operator {
     pub client: Arc<Client>,
@@ -56,7 +56,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Runs the operation. `ready` belongs to the namespace of the object.
+    /// Runs the operation; `ready` belongs to the namespace of the object.
     pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Done, Failure> {
         let Operation { kind, object, revision } = operation;
         match kind {
@@ -167,7 +167,6 @@ impl Operator {
         Ok((Effect::Created, reply.metadata()?))
     }
 
-    /// Deletes the canary and its namespace.
     pub(super) async fn remove_canary(&self) -> Result<(), Failure> {
         let (namespace, name) = self.plan.canary_place();
         let path = format!("{}/{name}", self.plan.resource().path_in(&namespace));
@@ -181,7 +180,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Counts the webhooks' answer to a write for which they are called. Returns whether they refused the write.
+    /// Counts the webhooks' answer to a write for which they are called, and returns whether they refused the write.
     fn judge(&self, covered: bool, what: &str, expect: Expect, reply: &Reply, begun: Instant) -> bool {
         if !covered {
             return false;
@@ -193,7 +192,7 @@ impl Operator {
         matches!(said, Verdict::Denied(_))
     }
 
-    /// Patches an object. After a conflict it reads the object and tries once more.
+    /// Patches an object. After a conflict, the operator reads the object and tries once more.
     async fn merge(
         &self,
         path: &str,

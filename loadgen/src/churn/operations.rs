@@ -1,5 +1,5 @@
-//! The stream of operations: the object, the kind and the time of each. Pure: an iterator over a model of the existing
-//! objects.
+//! The stream of operations of churn: the object, the kind and the time of each. Pure: an iterator over a model of the
+//! existing objects.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,15 +11,15 @@ use rand_chacha::ChaCha8Rng;
 use super::config::Mix;
 use crate::arrivals::Times;
 
-/// The number of objects may differ from `population` by one part in this many, so that creates and deletes can come in
-/// any order.
+/// The number of objects may differ from `population` by `population` divided by this number, so that creates and
+/// deletes can come in any order.
 pub(super) const BAND: u32 = 50;
 
 /// An operation and its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     pub kind: Kind,
-    /// The number of the object; for [`Kind::Collect`], of the first object in the group.
+    /// The number of the object; for [`Kind::Collect`], the number of the first object in the group.
     pub object: u64,
     /// A number that decides the contents of a write; each operation has its own. 0 for operations that are not
     /// planned.
@@ -33,21 +33,19 @@ pub(super) enum Kind {
     Label,
     Annotate,
     Status,
-    /// A write by the other writer of `churn.also`.
+    /// The writer of `churn.also` writes the object.
     Also,
     Delete,
-    /// All objects of a group are deleted at once.
+    /// All objects of a group are deleted by one request.
     Collect,
-    /// An object that must be refused is sent, into the namespace of this object.
+    /// An object that the webhooks must refuse is sent, into the namespace of this object.
     Denied,
 }
 
 /// Groups of objects that are deleted together: neighbours by number, in one namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Groups {
-    /// The number of objects in a namespace.
     pub namespace: u64,
-    /// The number of objects in a group.
     pub size: u64,
 }
 
@@ -66,7 +64,7 @@ pub(super) struct Operations {
     pub times: Times,
     pub rng: ChaCha8Rng,
     pub mix: Mix,
-    /// The weight of the other writer.
+    /// The weight of the writer of `churn.also`.
     pub also: u32,
     pub groups: Groups,
     /// The numbers of the existing objects, oldest first.

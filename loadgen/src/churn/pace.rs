@@ -8,11 +8,11 @@ use units::Rate;
 
 use crate::open_loop::Steer;
 
-/// The word for a rate that is found during the run.
+/// The word in a scenario for a rate that is found during the run.
 const AUTO: &str = "auto";
 /// The highest rate of a plan with `auto`, in writes per second.
 const AUTO_MOST: f64 = 50.0;
-/// The rate that is assumed before `auto` has found one, in writes per second. The value is low, so that a plan does
+/// The rate that is assumed before `auto` has found one, in writes per second. This value is low, so that a plan does
 /// not promise too much.
 const AUTO_EXPECTED: f64 = 1.0;
 

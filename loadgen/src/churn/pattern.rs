@@ -1,19 +1,19 @@
 //! Texts that match a pattern in a schema. Pure: the same pattern gives the same texts.
 //!
-//! The texts are guesses. The regular expression checks each guess, so a wrong guess is discarded. The API server reads
-//! a pattern by Go's rules. This crate's regular expressions have the same rules, except for rare rules that schemas do
-//! not use.
+//! A text is a guess, which the regular expression checks; a wrong guess is discarded. The API server reads a pattern
+//! by Go's rules. The regular expressions of Rust's crate `regex` have the same rules, except for rare ones that
+//! schemas do not use.
 
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// The number of different texts for one pattern, enough that updates change the field.
+/// The number of different texts for one pattern, so that updates change the field.
 const TEXTS: usize = 4;
-/// How many choices of characters and branches are tried.
+/// Maximum number of choices of characters and alternatives that are tried.
 const CHOICES: usize = 16;
-/// Maximum number of additional repetitions in a guess, which make a text long enough.
+/// Maximum number of additional repetitions in a text, which make it long enough.
 const ROUNDS: u32 = 64;
-/// Maximum number of characters of a guess; longer texts are not readable in a report.
+/// Maximum number of characters of a text; a longer text is not readable in a report.
 const CHARACTERS: usize = 1024;
 /// Maximum memory of a compiled expression in bytes, because the pattern comes from outside.
 const EXPRESSION_BYTES: usize = 1 << 20;
@@ -37,7 +37,7 @@ pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> 
     found
 }
 
-/// The guess, made longer if it is too short and the pattern allows that; `None` if it does not match.
+/// The text, made longer if it is too short and the pattern allows that; `None` if it does not match.
 fn fit(mut text: String, regex: &Regex, least: usize, most: usize) -> Option<String> {
     let length = text.chars().count();
     text.extend(std::iter::repeat_n('a', least.min(CHARACTERS).saturating_sub(length)));
@@ -116,7 +116,8 @@ fn character(class: &Class, choice: usize) -> Option<char> {
 mod tests {
     use super::*;
 
-    /// Each text matches its pattern and has the required length. The patterns come from definitions in use.
+    /// Each returned text matches its pattern and has the required length. The tested patterns come from definitions in
+    /// use.
     #[test]
     fn each_text_matches_and_has_its_length() {
         for (pattern, least, most) in [

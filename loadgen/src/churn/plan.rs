@@ -25,12 +25,12 @@ use crate::seed;
 /// all objects have been replaced.
 const NAMESPACES: u32 = 8;
 const MOST_IN_NAMESPACE: u32 = 500;
-/// A group of objects that are deleted together is one part in this many of all objects, within a limit.
+/// A group of objects that are deleted together has one of this many parts of all objects, up to the limit below.
 const GROUPS: u32 = 10;
 const MOST_IN_GROUP: u32 = 50;
 const FINGERPRINTED_OPERATIONS: usize = 4096;
 
-/// A plan of churn. A clone is cheap. Equal arguments give equal plans.
+/// A plan of churn. A clone is cheap, and equal arguments give equal plans.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
@@ -50,9 +50,7 @@ pub struct Plan {
 pub struct Specimen {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The version of the API.
     pub version: String,
-    /// The plural name of the resource.
     pub plural: String,
     pub kind: String,
     /// The namespace of the object; empty for cluster-wide objects.
@@ -66,7 +64,7 @@ pub struct Specimen {
 }
 
 impl Plan {
-    /// An example of an object with this number.
+    /// The specimen for the object with this number.
     pub fn specimen(&self, object: u64) -> Specimen {
         let (namespace, name) = self.place(object);
         let body = self.body(object, 0);
@@ -84,7 +82,7 @@ impl Plan {
         Self::of_section(config, seed, 0, length)
     }
 
-    /// The plans of all sections. No two plans draw the same numbers or use the same names.
+    /// The plans of all sections. No two of these plans draw the same random numbers or use the same names.
     pub fn all(sections: &Sections, seed: u64, length: Duration) -> Result<Vec<Self>, Error> {
         sections.check()?;
         (0u8..)
@@ -127,7 +125,6 @@ impl Plan {
         self
     }
 
-    /// The writes for which webhooks are called.
     pub(super) fn covers(&self) -> Covers {
         self.covers
     }
@@ -141,7 +138,8 @@ impl Plan {
         self.records_writes
     }
 
-    /// The number of planned operations in the whole run, without the first objects; an upper bound with `auto`.
+    /// The number of planned operations in the whole run, without the first objects; with `rate: auto` this is an upper
+    /// bound.
     pub fn planned(&self) -> u64 {
         arrivals::count(self.config.rate.most(), self.length)
     }
@@ -174,7 +172,6 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let Config { population, rate, mix, size, .. } = &self.config;
         let places = match &self.config.namespace {
@@ -221,7 +218,8 @@ impl Plan {
     }
 
     /// The next planned writes from `from` to `until` on the objects in `of`, which are identified by namespace and
-    /// name. Times are durations since the plan's start. The canary is not planned, so it counts as written at once.
+    /// name. The times are durations since the plan's start. The canary is not in the plan, so it counts as written at
+    /// once.
     pub fn next_writes(
         &self,
         of: &BTreeSet<(String, String)>,
@@ -274,7 +272,6 @@ impl Plan {
         Some(policies[rng.random_range(0..policies.len())])
     }
 
-    /// Whether an object has the harness's finalizer.
     pub(super) fn holds(&self, object: u64) -> bool {
         let Some(finalizers) = &self.config.finalizers else { return false };
         self.stream(&format!("churn finalizer {object}")).random_bool(finalizers.share)
@@ -300,7 +297,6 @@ impl Plan {
         (0..per).map(child).collect()
     }
 
-    /// The resource of the dependents, if the section has any.
     pub(super) fn child_resource(&self) -> Option<&Resource> {
         self.tree.as_ref().map(|(resource, _)| resource)
     }
@@ -350,7 +346,6 @@ impl Plan {
         (self.namespace_name(self.namespace_of(object)), name)
     }
 
-    /// Namespace and name of the canary.
     pub(super) fn canary_place(&self) -> (String, String) {
         if !self.resource.is_namespaced {
             return (String::new(), format!("canary-{}", self.tag()));
@@ -415,7 +410,8 @@ impl Plan {
         }
     }
 
-    /// An object that must be refused, with its name and the name of its template; `None` without such templates.
+    /// An object that the webhooks must refuse, with its name and the name of its template; `None` without such
+    /// templates.
     pub(super) fn denied(&self, beside: u64, revision: u64) -> Option<(String, &str, Value)> {
         let (namespace, _) = self.place(beside);
         let kind = self.resource.kind.to_lowercase();
@@ -426,7 +422,7 @@ impl Plan {
         Some((name, called, object))
     }
 
-    /// The number of templates that must be refused.
+    /// The number of templates of objects that the webhooks must refuse.
     pub(super) fn denied_samples(&self) -> u64 {
         self.content.refused.len() as u64
     }
@@ -440,14 +436,14 @@ impl Plan {
         }
     }
 
-    /// The canary and its change. No other object has its number, so its contents are unique.
+    /// The canary as it is created, and its change. No other object has the canary's number, so its contents are
+    /// unique.
     pub(super) fn canary(&self, revision: u64) -> (Value, Value) {
         let (namespace, name) = self.canary_place();
         let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(u64::MAX, revision));
         (self.content.create(&self.resource, place, version), self.content.update(&self.resource, place, version))
     }
 
-    /// Whether the objects are in namespaces.
     pub(super) fn is_namespaced(&self) -> bool {
         self.resource.is_namespaced
     }
@@ -466,7 +462,7 @@ impl Plan {
     }
 }
 
-/// The weights that most scenarios leave out, as text.
+/// The weights of rare operations, as text.
 fn more(config: &Config) -> String {
     let Config { mix, also, .. } = config;
     let Mix { label, annotate, status, delete_collection, .. } = *mix;

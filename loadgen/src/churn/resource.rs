@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::Error;
 
-/// How a resource may be written in a scenario, for messages and documentation.
+/// The texts that name a resource in a scenario, for messages and documentation.
 pub const SPELLINGS: &str = "`packages.longhaul.dev/v1alpha1` (plural.group/version), `apps/v1/deployments` \
     (group/version/plural), `v1/configmaps` or `v1/secrets` (the core group)";
 
@@ -17,7 +17,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// A resource, and the form of its objects.
+/// A resource with its API path, and the source of the contents of its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resource {
     pub group: Cow<'static, str>,
@@ -102,12 +102,12 @@ impl Resource {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The path of all objects of the resource, in all namespaces.
+    /// The URL path of all objects of the resource, in all namespaces.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.root(), self.plural)
     }
 
-    /// The path of the resource's objects in a namespace, or of all objects if they are cluster-wide.
+    /// The URL path of the resource's objects in a namespace, or of all objects if they are cluster-wide.
     pub(crate) fn path_in(&self, namespace: &str) -> String {
         if !self.is_namespaced {
             return self.path();
@@ -139,7 +139,7 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
     }
 }
 
-/// The path of all objects of any resource, in all namespaces; `None` if the text is not one of the [`SPELLINGS`].
+/// The URL path of all objects of a resource, in all namespaces; `None` if the text is not one of the [`SPELLINGS`].
 pub fn collection_path(text: &str) -> Option<String> {
     let (group, version, plural) = split(text)?;
     let word =

@@ -26,10 +26,10 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Expect {
-    /// The object is allowed, and is used like all others.
+    /// The object must be allowed, and is used like objects of all other templates.
     #[default]
     Allowed,
-    /// The object is refused.
+    /// The object must be refused.
     Denied,
 }
 
@@ -50,8 +50,8 @@ struct Mapping {
     /// The object itself, as in `template`.
     #[serde(default)]
     object: Option<Value>,
-    /// `denied` means that the webhooks must refuse the object. If they allow it, that is a wrong answer, and the
-    /// object is deleted again. Default: `allowed`.
+    /// `denied` means that the webhooks must refuse the object. If webhooks allow the object, that is a wrong answer,
+    /// and the object is deleted again. Default: `allowed`.
     #[serde(default)]
     expect: Expect,
 }

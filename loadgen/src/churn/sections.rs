@@ -26,7 +26,7 @@ impl Sections {
         self.iter().enumerate().try_for_each(|(at, config)| config.check().map_err(|error| self.of(at, error)))
     }
 
-    /// The error of one section, with its number.
+    /// Adds the number of the section to its error.
     pub(super) fn of(&self, at: usize, error: Error) -> Error {
         if self.len() == 1 { error } else { Error::Section { number: at + 1, source: Box::new(error) } }
     }
@@ -74,8 +74,8 @@ mod tests {
         assert!(sections.check().unwrap_err().to_string().starts_with("churn.population: "));
     }
 
-    /// Only all sections together may have `auto`: writes of a section with a fixed rate would count as backlog of a
-    /// section with `auto`.
+    /// `auto` is allowed only for all sections together: writes of a section with a fixed rate would count as backlog
+    /// of a section with `auto`.
     #[test]
     fn one_rate_is_found_out_for_all_sections() {
         let auto = ONE.replace("1/s", "auto");

@@ -10,13 +10,12 @@ use super::interval::Recorder;
 use super::writes::Record;
 use crate::open_loop::Counts;
 
-/// A write that every watcher must see within a short time.
+/// A canary: a write that every watcher must see within a short time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanaryWrite {
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    /// The resourceVersion that was written.
     pub resource_version: String,
 }
 

@@ -29,7 +29,6 @@ pub(crate) struct Place<'a> {
     pub name: &'a str,
 }
 
-/// A checked template.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Template {
     object: Map<String, Value>,
@@ -38,8 +37,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Checks a template and the JSON pointers to the fields that updates change. Without pointers, updates change all
-    /// fields with a placeholder whose value changes.
+    /// Checks a template and the JSON pointers to the fields that updates change. Without such pointers, updates change
+    /// all fields with a placeholder whose value changes.
     pub(crate) fn new(template: &Value, vary: &[String]) -> Result<Self, String> {
         let Some(template) = template.as_object() else {
             return Err("is no object: write the object's `kind`, `spec` and so on".to_owned());
@@ -68,12 +67,10 @@ impl Template {
         Ok(Self { object, status, vary })
     }
 
-    /// The template's `kind`, if it has one.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.object.get("kind").and_then(Value::as_str)
     }
 
-    /// The template's `apiVersion`, if it has one.
     pub(crate) fn api_version(&self) -> Option<&str> {
         self.object.get("apiVersion").and_then(Value::as_str)
     }
@@ -130,11 +127,9 @@ impl Template {
     }
 }
 
-/// The object that the first write of a template would make.
+/// Returns the object that the first write of a template would make, or an error if the template is invalid.
 ///
 /// # Errors
-///
-/// The template has an error.
 pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
 }
@@ -172,16 +167,14 @@ fn as_text(value: &Value) -> Value {
     }
 }
 
-/// The merge patch with which a later write changes an object of the template.
+/// Returns the merge patch of a later write of an object of the template, or an error if the template is invalid.
 ///
 /// # Errors
-///
-/// The template has an error.
 pub fn change(template: &Value, namespace: &str, name: &str, revision: u64) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.update(Place { namespace, name }, Version { revision, ..FIRST }))
 }
 
-/// The first object with the default seed.
+/// The first object of a section, with the default seed.
 const FIRST: Version = Version { seed: 1, section: 0, child: false, object: 0, revision: 0 };
 
 fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
@@ -193,8 +186,8 @@ fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'
     rest.map_or(Some(value), |rest| value.pointer(&format!("/{rest}")))
 }
 
-/// Copies the value at a JSON pointer into a patch. Merge patches replace whole lists, so the first list on the path is
-/// copied as a whole.
+/// Copies the value at a JSON pointer into a patch. A merge patch replaces whole lists, so the first list on the path
+/// is copied as a whole.
 fn put(patch: &mut Value, object: &Value, pointer: &str) {
     let (mut from, mut to) = (object, patch);
     for part in pointer.split('/').skip(1) {
@@ -270,7 +263,7 @@ fn render(value: &Value, place: Place<'_>, version: Version, rng: &mut ChaCha8Rn
     }
 }
 
-/// A piece of a text: plain text or a placeholder.
+/// A section of a template's text: plain text or a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece<'a> {
     Plain(&'a str),
@@ -284,7 +277,7 @@ enum Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Whether the piece differs between writes.
+    /// Whether this text or placeholder differs between writes.
     fn changes(&self) -> bool {
         match self {
             Self::Revision | Self::Text(_) => true,
@@ -294,7 +287,7 @@ impl Piece<'_> {
         }
     }
 
-    /// The value of a text that consists of one placeholder, if it is no string.
+    /// The value of a text that consists of one placeholder, if the value is no string.
     fn value(&self, version: Version, rng: &mut ChaCha8Rng) -> Option<Value> {
         match self {
             Self::Object => Some(json!(version.object)),
@@ -322,7 +315,7 @@ impl Piece<'_> {
     }
 }
 
-/// A random one of the values; an empty list was refused before.
+/// One of the values, drawn at random; an empty list was refused before.
 fn drawn<'a>(values: &'a [Value], rng: &mut ChaCha8Rng) -> &'a Value {
     values.get(rng.random_range(0..values.len().max(1))).unwrap_or(&Value::Null)
 }
@@ -337,7 +330,7 @@ pub(super) fn one_of(values: &[Value]) -> String {
     format!("{ONE_OF}{}}}", Value::from(values.to_vec()))
 }
 
-/// Splits a text at its placeholders.
+/// Splits a template's text at its placeholders.
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find("${") {
@@ -371,8 +364,8 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     Ok(found)
 }
 
-/// The values of a placeholder `one of`, and the placeholder's length after these words. A value may contain the end
-/// mark of other placeholders.
+/// The values of a placeholder `one of`, and the number of characters from the list to the placeholder's end. A value
+/// in the list may contain the end mark of other placeholders.
 fn values(list: &str) -> Result<(Vec<Value>, usize), String> {
     let mut read = serde_json::Deserializer::from_str(list).into_iter::<Vec<Value>>();
     match read.next() {

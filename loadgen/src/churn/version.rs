@@ -9,15 +9,13 @@ pub(crate) const LABEL: &str = "longhaul.dev/churn";
 /// The label of all objects in one group, which are deleted together.
 pub(super) const GROUP: &str = "longhaul.dev/group";
 
-/// An object after one of its writes.
+/// An object of churn after one of its writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
     pub seed: u64,
-    /// The section of the churn, from 0.
     pub section: u8,
     /// Whether the object is a dependent of another object.
     pub child: bool,
-    /// The number of the object in its section.
     pub object: u64,
     /// The number of the operation that writes the object; 0 for the first objects.
     pub revision: u64,

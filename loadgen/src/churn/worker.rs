@@ -1,4 +1,4 @@
-//! The worker: owns the state of every existing object, and starts the operations on each object in order.
+//! The worker of churn: owns the state of every existing object, and starts the operations on each object in order.
 //!
 //! An object has only one operation in flight, and a later operation waits for the end of the earlier operation.
 //! Failures are counted and repaired. An object whose creation failed is created by its next update. An object whose
@@ -27,11 +27,10 @@ mod endings;
 
 /// Maximum number of operations that may wait for an earlier operation on the same object.
 const WAITING_MAX: usize = 16;
-/// How often failed deletions are tried again, and how many at the same time.
+/// How often failed deletions are tried again, and how many of them at the same time.
 const MEND_EVERY: Duration = Duration::from_secs(1);
 const MEND_AT_ONCE: usize = 16;
 
-/// A command from [`super::Churn`] to the worker.
 #[derive(Debug)]
 pub(super) enum Command {
     Fill(oneshot::Sender<Result<(), Error>>),
@@ -70,9 +69,9 @@ pub(super) struct Worker {
     tasks: JoinSet<Event>,
     /// Deletions of groups that wait for operations on their objects.
     collections: VecDeque<(Option<Instant>, Operation)>,
-    /// The remaining steps of deleted objects that are running.
+    /// The work that remains for deleted objects, as running tasks.
     endings: JoinSet<(u64, Result<(), Failure>)>,
-    /// Every object with a number below this number was begun.
+    /// An operation was begun for every object with a number below this one.
     next: u64,
     canaries: u64,
 }
@@ -86,7 +85,8 @@ impl Workload for Worker {
         self.begin(Some(due.planned), due.item);
     }
 
-    /// At the deadline of a stop, the remaining operations continue in the background, and are counted when they end.
+    /// At the deadline of a stop, operations that have not ended continue in the background, and are counted when they
+    /// end.
     async fn ended(&mut self) -> bool {
         tokio::select! {
             biased;
@@ -111,8 +111,7 @@ impl Workload for Worker {
         }
     }
 
-    /// Tries failed deletions again. The new tries are not counted, because the planned operation was counted as
-    /// failed.
+    /// Tries failed deletions again. These tries are not counted, because the planned operation was counted as failed.
     fn tick(&mut self) {
         for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
             let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);

@@ -1,7 +1,7 @@
-//! The record of churn's successful writes, which is compared with the audit of a real control plane.
+//! The record of churn's successful writes, which is compared with the harness's watch of a real control plane.
 //!
-//! Owns the bounded record, and reads the written version from an answer. [`crate::audit::Agreement`] compares the
-//! writes.
+//! Owns this bounded record, and reads the written version from an answer. [`crate::audit::Agreement`] compares the
+//! recorded writes.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use facts::Change;
 
 /// Maximum number of writes between two reads of the record: half a minute at 2,000 writes a second, about 10 MiB. A
-/// reader that reads each second stays far below.
+/// reader that reads the record each second leaves it far below this number.
 const RECORD_MAX: usize = 1 << 16;
 
 /// A write that the API server confirmed.
@@ -27,7 +27,7 @@ pub struct Write {
     pub uid: Option<String>,
     /// The written resourceVersion; `None` for a deletion, whose answer contains none.
     pub resource_version: Option<String>,
-    /// The kind of change. The deletion of an object with finalizers counts as a modification.
+    /// The kind of change; the deletion of an object with finalizers counts as a modification.
     pub change: Change,
 }
 
@@ -36,7 +36,8 @@ pub struct Write {
 pub struct Writes {
     /// The writes in the order of their answers.
     pub writes: Vec<Write>,
-    /// Number of successful writes that `writes` lacks: the record was not read in time, or the answer named no object.
+    /// Number of successful writes that are missing in `writes`: the record was not read in time, or the answer named
+    /// no object.
     pub lost: u64,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Adds a write. If the record is full, the oldest write is dropped and counted.
+    /// Adds a write. If the record is full, the oldest write in it is dropped and counted.
     pub(crate) fn note(&mut self, write: Option<Write>) {
         let Some(write) = write else {
             self.lost += 1;
@@ -73,7 +74,7 @@ pub(crate) fn written(change: Change, (namespace, name): (String, String), reply
     Some(Write { at: Instant::now(), namespace, name, uid, resource_version, change })
 }
 
-/// The write that the answer to a deletion confirms. The answer is a `Status` if the object is deleted, otherwise the
+/// The write that the answer to a deletion confirms. The answer is a `Status` if the object is deleted, else the
 /// object, which waits for its finalizers (Kubernetes API reference, "Delete").
 pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Option<Write> {
     #[derive(Deserialize)]
@@ -119,7 +120,7 @@ pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Opt
     Some(Write { uid, resource_version, change: Change::Modified, ..gone(None) })
 }
 
-/// An object of a group that was deleted.
+/// An object that was deleted together with its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collected {
     pub namespace: String,

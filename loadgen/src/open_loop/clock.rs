@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// How often the two clocks are compared when a [`Clock`] is made.
+/// How often Rust's and the kernel's clock are compared when a [`Clock`] is made.
 #[cfg(target_os = "linux")]
 const CLOCK_LOOKS: usize = 8;
 
-/// The reading of the kernel's monotonic clock.
 #[cfg(target_os = "linux")]
 fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -22,8 +21,8 @@ pub(crate) struct Clock {
 
 #[cfg(target_os = "linux")]
 impl Clock {
-    /// Compares both clocks several times and uses the comparison that took the least time. A thread that is
-    /// interrupted between two readings would give a wrong difference.
+    /// Compares Rust's and the kernel's clock several times and uses the comparison that took the least time, because a
+    /// thread that is interrupted while it compares them would get a wrong difference.
     pub(crate) fn new() -> Self {
         let pairs = std::iter::repeat_with(|| {
             // In this order the requested time is never earlier than the meant one. A timer that fires before its time
@@ -45,7 +44,7 @@ impl Clock {
         }
     }
 
-    /// Sleeps until the time, or until a signal comes; the caller must read the clock again.
+    /// Sleeps until `at`, or until a signal comes; the caller must read the clock again.
     pub(super) fn sleep_until(&self, at: Instant) {
         let request = self.absolute(at);
         let _ = rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &request);
@@ -71,8 +70,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// An absolute time is never before its instant. Otherwise a timer would fire early, would not be set again, and
-    /// its owner would wait for ever.
+    /// An absolute time is never before its instant. If an absolute time were earlier, a timer would fire early, would
+    /// not be set again, and its owner would wait for ever.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_absolute_time_is_never_before_its_instant() {

@@ -11,7 +11,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Controls when the operations of a plan start, while the rate is found during the run.
 ///
-/// Until the rate is fixed, each operation needs a permit. Permits change neither the operations nor their order.
+/// Until the rate is fixed, each operation needs a permit to start. These permits change neither the operations nor
+/// their order.
 #[derive(Debug, Default)]
 pub struct Steer {
     permit: AtomicBool,
@@ -25,13 +26,13 @@ pub(crate) struct Settled {
     at: Instant,
     /// The start of the fixed rate, counted from the start of the plan.
     since: Duration,
-    /// The number of operations that began before the fixed rate.
+    /// The number of operations that began before the rate was fixed.
     after: u64,
     rate: Rate,
 }
 
 impl Steer {
-    /// Permits one more operation. A second permit before that operation starts has no effect.
+    /// Permits one more operation. A second permit before the permitted operation starts has no effect.
     pub fn permit(&self) {
         self.permit.store(true, Ordering::Release);
     }
@@ -58,7 +59,7 @@ impl Steer {
         *self.settled.lock()
     }
 
-    /// Begins the next operation if it is allowed; returns its planned time, which is not after now.
+    /// Begins the next operation if it is allowed, and returns its planned time, which is not after now.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let settled = self.settled.lock();
         let planned = match &*settled {
@@ -69,7 +70,7 @@ impl Steer {
         Some(planned)
     }
 
-    /// The time of the next check; `None` if no operation follows.
+    /// The time of the next check for a permit; `None` if no operation follows.
     pub(super) fn next_at(&self) -> Option<Instant> {
         match &*self.settled.lock() {
             Some(settled) => settled.time_of(self.given()),
@@ -81,7 +82,7 @@ impl Steer {
 
 impl Settled {
     /// The planned time of an operation, counted from the start of the plan, by its number from 0. `None` for
-    /// operations before the fixed rate, and for a rate of zero.
+    /// operations before the rate was fixed, and for a rate of zero.
     pub(crate) fn offset_of(&self, number: u64) -> Option<Duration> {
         Some(self.since + self.behind(number)?)
     }
@@ -109,7 +110,7 @@ impl PartialEq for Steer {
 mod tests {
     use super::*;
 
-    /// First each permit starts one operation; later operations come evenly, and none is lost or early.
+    /// At first each permit starts one operation; later operations come evenly, and none is lost or early.
     #[test]
     fn permits_first_and_then_a_rate() {
         let (steer, now) = (Steer::default(), Instant::now());

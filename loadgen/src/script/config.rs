@@ -1,4 +1,4 @@
-//! The section of a scenario for a script, and its checks before anything starts.
+//! The section of a scenario for a script, with the checks of its values before the run starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use crate::churn::config::Look;
 use crate::churn::resource::Resource;
 use crate::churn::template::Template;
 
-/// Maximum number of objects before the subject starts, and of writes of one step. More would take longer than a short
-/// run.
+/// Maximum number of objects before the subject starts, and of writes of one step. More objects or writes would take
+/// longer than a short run.
 pub const OBJECTS_MAX: u32 = 100_000;
 /// The largest size of an object in bytes; Kubernetes refuses `ConfigMap`s above 1 MiB.
 const SIZE_MAX: u64 = 1 << 20;
-/// The largest annotation with a payload in bytes. Kubernetes allows 256 KiB of annotations, and some are used
-/// otherwise.
+/// The largest annotation with a payload in bytes. Kubernetes allows 256 KiB of annotations, of which other annotations
+/// use some.
 const ANNOTATION_MAX: u64 = 250 << 10;
 /// The default namespace of objects, which every cluster has.
 const NAMESPACE: &str = "default";
@@ -245,7 +245,7 @@ impl Config {
         }
     }
 
-    /// Refuses settings that cannot work; the error names the key and says what to write.
+    /// Refuses settings that cannot work; the error names the key and says what to write instead.
     pub fn check(&self) -> Result<(), Error> {
         let (_, template) = self.read()?;
         let is_large = |step: &Step| step.size.is_some_and(|size| size.0 > ANNOTATION_MAX);
@@ -314,8 +314,8 @@ fn name(key: &str, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks keys and values of labels (Kubernetes documentation, "Labels and Selectors"). The server checks further
-/// rules.
+/// Checks keys and values of labels (Kubernetes documentation, "Labels and Selectors"). The server checks further rules
+/// for labels.
 fn labels(key: &str, labels: &BTreeMap<String, String>) -> Result<(), Error> {
     let fine = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     match labels.iter().find(|(name, value)| name.is_empty() || !fine(name) || value.len() > 63 || !fine(value)) {

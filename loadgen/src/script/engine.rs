@@ -22,8 +22,8 @@ use crate::failure::Failure;
 use crate::open_loop::{Due, Engine, Workload};
 use facts::Change;
 
-/// How many of the additional objects are created at the same time, because their order does not matter. Named objects
-/// are created one after another.
+/// How many of the objects of `objectsMany` are created at the same time, because their order does not matter. Named
+/// objects are created one after another.
 const FILL_AT_ONCE: usize = 32;
 /// How long `recreate` waits for finalizers, and how often it checks.
 const FINALIZERS_LIMIT: Duration = Duration::from_secs(15);
@@ -31,30 +31,28 @@ const FINALIZERS_POLL: Duration = Duration::from_millis(20);
 /// The name of a namespace that every cluster has.
 const ALWAYS_THERE: &str = "default";
 
-/// Numbers of a script's writes so far.
+/// Numbers of a script's writes since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of writes whose time has come.
     pub planned: u64,
-    /// Objects that were created, except those before the start of the subject.
+    /// Number of objects that were created, except those before the start of the subject.
     pub created: u64,
-    /// Number of changed objects.
     pub updated: u64,
-    /// Number of deleted objects.
     pub deleted: u64,
-    /// Writes that were refused; the first one ends the script.
+    /// Number of writes that were refused; the first refusal ends the script.
     pub failed: u64,
-    /// All objects that were created, including those before the start of the subject.
+    /// Number of all objects that were created, including those before the start of the subject.
     pub objects_total: u64,
 }
 
-/// A running script. Dropping the value stops it; the objects stay.
+/// A running script; dropping the value stops it, and the objects stay.
 #[derive(Debug)]
 pub struct Script {
     engine: Engine<Worker>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// Faults for whose first hit a step waits.
+    /// The ids of faults for whose first hit a step of the script waits.
     awaited: BTreeSet<String>,
 }
 
@@ -66,8 +64,8 @@ struct Shared {
 }
 
 impl Script {
-    /// Creates the objects that must exist before the subject starts. Steps wait for [`Script::begin`], or for their
-    /// fault.
+    /// Creates the objects that must exist before the subject starts. The script's steps wait for [`Script::begin`], or
+    /// for the first hit of their fault.
     pub async fn start(plan: Plan, api: &Api) -> Result<Self, Error> {
         let client = Arc::new(Client::new(api)?);
         let record = plan.records_writes().then(Mutex::default);
@@ -82,12 +80,13 @@ impl Script {
         Ok(Self { engine, plan, shared, awaited })
     }
 
-    /// Sets the instant from which the steps' times count. Call this function once.
+    /// Sets the time from which the steps' times count. Call this function only once.
     pub fn begin(&mut self, zero: Instant) {
         self.go(self.plan.timed(), zero);
     }
 
-    /// Reports a hit of a fault: steps that wait for its first hit get their times after `at`. Later hits are ignored.
+    /// Reports a hit of a fault: steps that wait for its first hit get their times after `at`. Later hits of the fault
+    /// are ignored.
     pub fn hit(&mut self, id: &str, at: Instant) {
         if self.awaited.remove(id) {
             self.go(self.plan.after_hit(id), at);
@@ -100,7 +99,7 @@ impl Script {
         }
     }
 
-    /// The numbers of writes since the start.
+    /// The numbers of writes since the script's start.
     pub fn counts(&self) -> Counts {
         *self.shared.counts.lock()
     }
@@ -110,13 +109,13 @@ impl Script {
         self.shared.refused.lock().clone()
     }
 
-    /// The successful writes to the script's own resource since the last call. `None` if the plan does not record
+    /// The successful writes to the script's own resource since the last call; `None` if the plan does not record
     /// writes.
     pub fn take_writes(&self) -> Option<Writes> {
         self.shared.record.as_ref().map(|record| record.lock().take())
     }
 
-    /// Begins no further write, and waits `drain` for the write in flight.
+    /// Begins no further write, and waits `drain` for the write that is in flight.
     pub async fn stop(&mut self, drain: Duration) {
         // None means that the worker has ended: its panic has been printed.
         let _ = self.engine.stop(drain).await;
@@ -127,13 +126,13 @@ fn no_thread(error: &std::io::Error) -> Error {
     Error::Api { problem: format!("start the script's threads: {error}") }
 }
 
-/// The order to create the objects that exist before the steps.
+/// The order to create the objects that exist before the script's first step.
 struct Fill(oneshot::Sender<Result<(), Failure>>);
 
-/// The worker, which begins each step when the previous step has ended.
+/// The worker of a script, which begins each step when the previous step has ended.
 struct Worker {
     writer: Arc<Writer>,
-    /// Operations that wait, at most as many as the plan has.
+    /// Writes that wait for the end of an earlier one, at most as many as the plan has.
     waiting: VecDeque<Operation>,
     /// The repetition of a step that is in flight, at most one.
     under_way: JoinSet<Result<(), Error>>,
@@ -196,7 +195,7 @@ struct Writer {
     client: Arc<Client>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// The number of the next write, with which its contents begin.
+    /// The number of the next write; the write's contents begin with this number.
     number: AtomicU64,
 }
 
@@ -235,7 +234,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes one repetition of one step.
     async fn make(&self, due: Operation) -> Result<(), Error> {
         let step = self.plan.config().steps[due.step].clone();
         let Some((verb, names)) = step.verb() else { return Ok(()) };
@@ -267,7 +265,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Creates an object. A deleted object of the same name may still exist while a finalizer holds it.
+    /// Creates an object. For `recreate`, waits while a finalizer holds a deleted object of the same name.
     async fn create(&self, collection: &str, verb: Verb, object: &serde_json::Value) -> Result<Reply, Failure> {
         let limit = Instant::now() + FINALIZERS_LIMIT;
         loop {
@@ -315,7 +313,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes objects by their labels. If no object matches, that is an error, because the script would prove nothing.
+    /// Deletes objects by their labels. If no object matches, that is an error, because the script would prove no bug.
     async fn delete_collection(&self, resource: &Resource, selector: &str, judged: bool) -> Result<(), Failure> {
         let path = resource.path_in(&self.plan.config().namespace);
         let reply = self
@@ -341,7 +339,7 @@ impl Writer {
     }
 }
 
-/// The object of a write.
+/// The object to which a write goes.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     look: Look<'a>,

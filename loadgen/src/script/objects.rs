@@ -10,10 +10,11 @@ use crate::churn::template::{Place, Template};
 use crate::churn::version::{LABEL, Version};
 use crate::seed;
 
-/// The annotation for a payload in objects of a template, which may have no other field for it.
+/// The annotation for a step's `text` and `size` in objects of a template, which may have no other field for them.
 const PAYLOAD: &str = "longhaul.dev/payload";
 
-/// The contents of one version. Every write of a script has its own number, so every write changes the object.
+/// The contents of one version of an object. Every write of a script has its own number, so every write changes the
+/// object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content<'a> {
     pub labels: &'a BTreeMap<String, String>,
@@ -43,7 +44,7 @@ impl Look<'_> {
         object
     }
 
-    /// A JSON merge patch (RFC 7386) that changes only the contents, and the labels if the step has any.
+    /// A JSON merge patch (RFC 7386) that changes only the object's contents, and its labels if the step has any.
     pub(super) fn update(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
         let Some(template) = self.template else { return update(self.resource, content) };
         let mut patch = template.update(Place { namespace, name }, content.version());
@@ -79,7 +80,7 @@ fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>
     object
 }
 
-/// A JSON merge patch (RFC 7386) that changes only the contents, and the labels if the step has any.
+/// A JSON merge patch (RFC 7386) that changes only the object's contents, and its labels if the step has any.
 fn update(resource: &Resource, content: Content<'_>) -> Value {
     let payload = content.payload();
     let mut patch = match resource.shape {
@@ -146,8 +147,8 @@ mod tests {
         }
     }
 
-    /// Objects of a project's own kind come from a template. Each write has its own number, and the objects have no
-    /// labels of churn.
+    /// Objects of a project's own kind come from a template. Each write has its own number, and the objects lack the
+    /// labels that churn adds.
     #[test]
     fn a_template_is_filled_and_every_write_changes_something() {
         let template =

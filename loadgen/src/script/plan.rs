@@ -24,11 +24,10 @@ pub struct Plan {
 pub(super) struct Operation {
     /// The index of the step, from 0.
     pub step: usize,
-    /// The index of the repetition, from 0.
     pub round: u32,
 }
 
-/// The writes that follow the start or a hit, by time, then in the order of the file.
+/// The writes that follow the start of the script or a hit of a fault, by time, then in the order of the file.
 #[derive(Debug)]
 pub(super) struct Writes {
     steps: BTreeMap<usize, Repeated>,
@@ -54,7 +53,6 @@ impl Iterator for Writes {
 }
 
 impl Plan {
-    /// Checks a script and plans its writes.
     pub fn build(config: &Config, seed: u64) -> Result<Self, Error> {
         config.check()?;
         let (resource, template) = config.read()?;
@@ -77,7 +75,7 @@ impl Plan {
         self.resource.name()
     }
 
-    /// The number of writes in all steps. A recreate counts twice, the deletion of a collection once.
+    /// The number of writes in all steps. A recreation counts as two writes, the deletion of a collection as one.
     pub fn planned(&self) -> u64 {
         let writes = |step: &Step| {
             let (verb, names) = step.verb().unwrap_or((Verb::Create, &[]));
@@ -90,7 +88,7 @@ impl Plan {
         self.config.steps.iter().map(writes).sum()
     }
 
-    /// The time of the last write that waits for no fault, counted from the start of the warm-up.
+    /// The planned time of the last write that waits for no fault, counted from the start of the warm-up.
     pub fn length(&self) -> Duration {
         let end = |step: &Step| step.at.map(|at| at.0 + spread(step) * (step.times() - 1));
         self.config.steps.iter().filter_map(end).max().unwrap_or_default()
@@ -129,12 +127,12 @@ impl Plan {
         self.config.objects.len()
     }
 
-    /// The writes of all steps that have a time, in order.
+    /// The writes of all steps that have a time, in order of time.
     pub(super) fn timed(&self) -> Writes {
         self.writes(|step| step.at.map(|at| at.0))
     }
 
-    /// The writes of all steps that wait for this fault's first hit, in order.
+    /// The writes of all steps that wait for this fault's first hit, in order of time.
     pub(super) fn after_hit(&self, id: &str) -> Writes {
         self.writes(|step| step.when.as_ref().filter(|when| when.hit == id).map(|when| when.plus.0))
     }
@@ -175,7 +173,7 @@ mod tests {
         Plan::build(&serde_json::from_str(&text).unwrap(), 1).unwrap()
     }
 
-    /// For each write: its time in milliseconds, and its names.
+    /// For each planned write: its time in milliseconds, and the names of its objects.
     fn writes(plan: &Plan, writes: Writes) -> Vec<(u128, Vec<String>)> {
         writes.map(|(after, operation)| (after.as_millis(), plan.names(operation))).collect()
     }

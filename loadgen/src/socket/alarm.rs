@@ -5,7 +5,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The time that sleeping and waking take. If the alarm is closer than this, the thread stays awake.
+/// The time that it takes to sleep and wake; if the alarm is closer, the thread stays awake.
 const AWAKE: Duration = Duration::from_micros(10);
 
 #[cfg(target_os = "linux")]
@@ -13,7 +13,7 @@ pub(crate) use linux::Alarm;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::Alarm;
 
-/// Whether the time is too close for sleeping.
+/// Whether the time is so close that the thread should not sleep.
 fn near(at: Instant, now: Instant) -> bool {
     at.saturating_duration_since(now) <= AWAKE
 }
@@ -46,7 +46,8 @@ mod linux {
             Ok(Self { descriptor, clock: Clock::new(), set: None })
         }
 
-        /// The timeout of the next poll, so that it ends at the time or earlier: zero, or none until the timer fires.
+        /// The timeout for the next poll, so that it ends at `at` or earlier: zero if that time is near, else none,
+        /// because the timer ends the poll.
         pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
             let now = Instant::now();
             if near(at, now) {

@@ -1,4 +1,4 @@
-//! A nonblocking TCP connection with TLS. The channel moves bytes and does not interpret them.
+//! A nonblocking TCP connection with TLS. The channel passes bytes on and does not interpret them.
 //!
 //! The owner calls the channel when the poll reports an event.
 
@@ -19,7 +19,8 @@ use crate::failure::{Class, Failure};
 
 /// Maximum number of bytes of one read: four full TLS records.
 const READ_BYTES: usize = 64 << 10;
-/// Maximum number of reads before other connections are served, so that a large answer does not delay the next request.
+/// Maximum number of reads from one connection before others are served, so that a large answer does not delay the next
+/// request.
 const READS_A_TURN: usize = 4;
 
 /// The server to which connections lead, and its TLS settings.
@@ -60,7 +61,7 @@ pub(crate) struct Opening {
 pub(crate) struct Channel {
     tcp: TcpStream,
     stage: Stage,
-    /// The beginning of an incomplete TLS record.
+    /// The beginning of a TLS record whose end has not come.
     partial: Vec<u8>,
     /// Whether the server has closed the connection: no further event comes, so the reader must read to the end.
     closing: bool,
@@ -77,20 +78,19 @@ enum Stage {
     Open(Box<Session>),
 }
 
-/// The end of one call of [`Channel::receive`].
+/// Why one call of [`Channel::receive`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Came {
     /// All available data was read.
     All,
-    /// More data is available, but other connections are served first.
+    /// More data is available, but the caller serves other connections first.
     More,
-    /// The server has ended its data.
+    /// The server has ended its data on the connection.
     End,
 }
 
 /// Why no further data can be received.
 pub(super) enum Broken {
-    /// The connection broke.
     Tcp(io::Error),
     /// The data is invalid for TLS or for the receiver.
     Failed(Failure),
@@ -198,7 +198,7 @@ impl Channel {
         flushed.map_err(|error| tls_failure(peer, &error.to_string()))
     }
 
-    /// Seals the slices and writes as much as the socket accepts.
+    /// Seals the bytes of `parts` and writes as much as the socket accepts.
     pub(super) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
         let Stage::Open(session) = &mut self.stage else {
             return Err(SendError { unsent: true, failure: Failure::http("the connection is not open".to_owned()) });
@@ -227,7 +227,7 @@ impl Channel {
         }
     }
 
-    /// Writes as much of the remaining data as the socket accepts.
+    /// Writes as much of the sealed data as the socket accepts.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outgoing.len() {
             match write_once(&mut self.tcp, &self.outgoing[self.written..])? {
@@ -241,7 +241,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads available data and passes its plaintext on in pieces. If `closing` is set, the server has closed the
+    /// Reads available data and passes its plaintext on, as it comes. If `closing` is set, the server has closed the
     /// connection, so reading goes on to the end, also in later calls.
     pub(super) fn receive(
         &mut self,
@@ -271,8 +271,8 @@ impl Channel {
         Ok(Came::More)
     }
 
-    /// Passes on data that arrived with the end of the handshake, for which the poll reports no event. True if the
-    /// server has ended its data.
+    /// Passes on data that arrived with the end of the handshake, for which the poll reports no event. Returns true if
+    /// the server has ended its data.
     pub(super) fn receive_early(
         &mut self,
         scratch: &mut Scratch,
@@ -296,7 +296,8 @@ impl Channel {
         }
     }
 
-    /// Decrypts every whole record and keeps the remaining bytes. True if the server announced its end.
+    /// Decrypts every complete record, and keeps the remaining bytes. Returns true if the server announced the end of
+    /// its data.
     fn records(
         &mut self,
         filled: &mut [u8],
@@ -325,7 +326,7 @@ impl Channel {
     }
 }
 
-/// Writes once; returns the number of accepted bytes, or 0 if the write would block.
+/// Writes once, and returns the number of accepted bytes, or 0 if the write would block.
 fn write_once(tcp: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match tcp.write(bytes) {

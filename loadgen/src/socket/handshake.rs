@@ -10,11 +10,10 @@ use rustls_pki_types::ServerName;
 use super::session::Session;
 use crate::failure::chain;
 
-/// Maximum number of received bytes before the handshake ends, several times a whole certificate chain. More is an
-/// error.
+/// Maximum number of received bytes before the handshake ends, several times a whole certificate chain. If the server
+/// sends more bytes, the handshake fails.
 const INCOMING_MAX_BYTES: usize = 256 << 10;
 
-/// A handshake that is not complete.
 pub(super) struct Handshake {
     tls: UnbufferedClientConnection,
     /// Whether the handshake must negotiate HTTP/2.
@@ -24,9 +23,8 @@ pub(super) struct Handshake {
 
 /// The state of a handshake after some input.
 pub(super) enum Step {
-    /// The handshake needs more input.
     More(Box<Handshake>),
-    /// The handshake is complete; the sealed bytes came after it.
+    /// The handshake is complete; the bytes are sealed records that came after it.
     Done(Box<Session>, Vec<u8>),
 }
 

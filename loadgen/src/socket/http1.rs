@@ -26,7 +26,7 @@ pub(crate) enum Received {
     Answer,
     /// The server closed the connection while no answer was expected.
     Closed,
-    /// More data is available, but other connections are served first.
+    /// More data is available, but the caller serves other connections first.
     More,
 }
 
@@ -64,24 +64,25 @@ impl Connection {
         self.reader.in_body()
     }
 
-    /// The answer after [`Received::Answer`].
+    /// The complete answer, after the result [`Received::Answer`].
     pub(crate) fn answer(&self) -> Seen<'_> {
         self.reader.seen()
     }
 
-    /// Sends the slices as one request, and expects an answer.
+    /// Sends the bytes of `parts` as one request, and expects an answer.
     pub(crate) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
         self.reader.expect();
         self.calls += 1;
         self.channel.send(parts, scratch)
     }
 
-    /// Writes as much of the remaining data as the socket accepts.
+    /// Writes as much of the request as the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.channel.flush()
     }
 
-    /// Reads available data. If `closing` is set, the server has closed the connection, so reading goes on to the end.
+    /// Reads available data of the answer. If `closing` is set, the server has closed the connection, so reading goes
+    /// on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Result<Received, Failure> {
         match self.channel.receive(closing, scratch, |data| self.reader.feed(data)) {
             Ok(Came::All) if self.reader.done() => Ok(Received::Answer),
@@ -95,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// Called after the answer was processed; no further answer is expected.
+    /// Called after the answer was processed: no further answer is expected.
     pub(crate) fn rest(&mut self) {
         self.reader.rest();
     }

@@ -1,7 +1,7 @@
 //! HTTP/2 on a channel (RFC 9113): many calls at the same time, each on its own stream.
 //!
-//! [`Connection::open`] collects requests and [`Connection::write`] sends them, so that calls with the same time share
-//! a write. The caller stores request bodies until windows allow their sending.
+//! [`Connection::open`] collects requests and [`Connection::write`] sends them, so that calls that begin together share
+//! a write. The caller stores request bodies until flow-control windows allow their sending.
 
 mod flow;
 mod frame;
@@ -31,7 +31,6 @@ pub(crate) use request::Head;
 pub(crate) use session::Ended;
 pub(crate) use settings::STREAMS_UNTIL_TOLD;
 
-/// An open connection.
 pub(crate) struct Connection {
     channel: Channel,
     session: Session,
@@ -42,7 +41,7 @@ pub(crate) struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     Fine,
-    /// More data is available, but other connections are served first.
+    /// More data is available, but the caller serves other connections first.
     More,
     /// The connection and its calls have ended; [`Connection::next_ended`] returns the results of the calls.
     Over,
@@ -62,12 +61,10 @@ impl Connection {
         self.channel.opening()
     }
 
-    /// Number of calls that were begun on the connection.
     pub(crate) fn calls(&self) -> u32 {
         self.calls
     }
 
-    /// Number of calls in flight.
     pub(crate) fn open_count(&self) -> usize {
         self.session.open_count()
     }
@@ -89,12 +86,13 @@ impl Connection {
         self.session.open(call, head, length)
     }
 
-    /// Ends a call that nobody waits for, and returns the step for which it was waiting. The connection continues.
+    /// Ends a call whose result is not needed any more, and returns the phase in which the call was. The connection
+    /// continues.
     pub(crate) fn cancel(&mut self, stream: u32) -> Awaited {
         self.session.cancel(stream)
     }
 
-    /// Writes as much as the socket accepts. `body` returns the body of a call.
+    /// Writes as much as the socket accepts. `body` returns the body of a call by its number.
     pub(crate) fn write<'b>(&mut self, body: impl Fn(usize) -> [&'b [u8]; 3], scratch: &mut Scratch) -> Standing {
         loop {
             // No more data is added while the server does not read.
@@ -112,7 +110,8 @@ impl Connection {
         }
     }
 
-    /// Reads available data. If `closing` is set, the server has closed the connection, so reading goes on to the end.
+    /// Reads available data of all answers. If `closing` is set, the server has closed the connection, so reading goes
+    /// on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Standing {
         let flushed = self.channel.flush();
         let (now, session) = (Instant::now(), &mut self.session);
@@ -135,7 +134,7 @@ impl Connection {
         self.session.next_ended()
     }
 
-    /// The answer that [`Ended::Answer`] names by its index, and the time of its first byte.
+    /// The answer with the index from [`Ended::Answer`], and the time of its first byte.
     pub(crate) fn answer(&self, place: usize) -> (Seen<'_>, Option<Instant>) {
         self.session.answer(place)
     }

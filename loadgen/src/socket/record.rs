@@ -1,8 +1,8 @@
 //! TLS records after the handshake, which are sealed and opened in place, without a copy or an allocation. Pure: no
 //! I/O.
 //!
-//! Supports TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905). rustls negotiates
-//! nothing else.
+//! Supports TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905), because rustls
+//! negotiates nothing else.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
@@ -11,7 +11,8 @@ use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 pub(super) const HEADER_BYTES: usize = 5;
 /// Maximum number of bytes of plaintext in a record (RFC 8446, section 5.1).
 const PLAINTEXT_MAX_BYTES: usize = 16 << 10;
-/// The largest record in bytes: TLS 1.2 lets ciphers add 2048 bytes (RFC 5246, section 6.2.3), TLS 1.3 only 256.
+/// Maximum length of a record in bytes: TLS 1.2 lets ciphers add 2048 bytes (RFC 5246, section 6.2.3), TLS 1.3 only
+/// 256.
 pub(super) const RECORD_MAX_BYTES: usize = HEADER_BYTES + PLAINTEXT_MAX_BYTES + 2048;
 const TAG_BYTES: usize = 16;
 /// The bytes of an AES-GCM nonce that TLS 1.2 sends with each record.
@@ -28,7 +29,7 @@ pub(super) const APPLICATION_DATA: u8 = 23;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Broken(pub &'static str);
 
-/// One direction of a connection: its key and the number of its records.
+/// One direction of a TLS connection: its key and the number of its records.
 pub(super) struct Half {
     key: LessSafeKey,
     iv: [u8; 12],
@@ -39,13 +40,13 @@ pub(super) struct Half {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Tls13,
-    /// A cipher of which a part of the nonce is sent with each record.
+    /// A cipher that sends some bytes of the nonce with each record.
     Tls12Gcm,
     Tls12ChaCha,
 }
 
 impl Half {
-    /// One direction from the secrets that rustls exports.
+    /// Makes one direction from the secrets that rustls exports.
     pub(super) fn new(
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
         version: ProtocolVersion,
@@ -73,7 +74,7 @@ impl Half {
         self.sequence >= SEALED_MAX
     }
 
-    /// Appends the records that contain the slices, one after another, to `out`.
+    /// Appends records that contain the bytes of `parts`, one after another, to `out`.
     pub(super) fn seal(&mut self, content_type: u8, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Broken> {
         let mut left: usize = parts.iter().map(|part| part.len()).sum();
         let mut parts = parts.iter().copied();
@@ -113,7 +114,7 @@ impl Half {
         Ok(())
     }
 
-    /// Opens one whole record; returns its content type and its contents.
+    /// Opens one whole record, and returns its content type and contents.
     pub(super) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(u8, &'a mut [u8]), Broken> {
         let broken = Broken("a record's seal is broken");
         let nonce = self.nonce();

@@ -7,28 +7,28 @@ use rustls::{ExtractedSecrets, ProtocolVersion};
 
 use super::record::{ALERT, APPLICATION_DATA, Broken, HANDSHAKE, Half};
 
-/// The longest handshake message. After the handshake, such messages are tickets and key updates, for which rustls has
-/// the same limit.
+/// Maximum length of a handshake message in bytes. Handshake messages after the handshake are tickets and key updates,
+/// for which rustls has the same limit.
 const MESSAGE_MAX_BYTES: usize = 64 << 10;
 /// Types of handshake messages (RFC 8446, section 4).
 const HELLO_REQUEST: u8 = 0;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const CLOSE_NOTIFY: u8 = 0;
-/// Maximum number of records in a row without data. A server sends a few tickets after the handshake, each in at most
-/// one record.
+/// Maximum number of records without data, one after another. A server sends a few tickets after the handshake, each in
+/// at most one record.
 const EMPTY_MAX: u32 = 100;
-/// Maximum number of key updates that the server may request. Each is answered, and answers would pile up if the server
-/// does not read. The keys of TLS 1.3 last for hours at full load.
+/// Maximum number of key updates that the server may request. Each update is answered, and answers would pile up if the
+/// server does not read. The keys of TLS 1.3 last for hours at full load.
 const UPDATES_MAX: u32 = 1_000;
 
-/// An established TLS session. Owns the keys; knows nothing of sockets.
+/// An established TLS session, which owns the keys and does not know the socket.
 pub(super) struct Session {
     sending: Half,
     receiving: Half,
     keys: KernelConnection<ClientConnectionData>,
     resumption: bool,
-    /// The beginning of an incomplete handshake message; nearly always empty.
+    /// The beginning of a handshake message whose end has not come; nearly always empty.
     message: Vec<u8>,
     /// Number of records without data since the last record with data.
     empty: u32,
@@ -38,9 +38,9 @@ pub(super) struct Session {
 /// The content of one record.
 pub(super) enum Opened<'a> {
     Data(&'a [u8]),
-    /// A TLS message without data. The answer to the message may be in `reply`.
+    /// The record was a TLS message without data. A reply to the message may be in `reply`.
     Nothing,
-    /// The peer has ended its data.
+    /// The server has ended its data.
     End,
 }
 
@@ -67,18 +67,18 @@ impl Session {
         self.sending.exhausted()
     }
 
-    /// Appends the sealed slices to `out`.
+    /// Appends the bytes of `parts`, sealed, to `out`.
     pub(super) fn seal(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Broken> {
         self.sending.seal(APPLICATION_DATA, parts, out)
     }
 
-    /// Appends the sealed closing alert.
+    /// Appends the closing alert, sealed, to `out`.
     pub(super) fn seal_end(&mut self, out: &mut Vec<u8>) -> Result<(), Broken> {
         const WARNING: u8 = 1;
         self.sending.seal(ALERT, &[&[WARNING, CLOSE_NOTIFY]], out)
     }
 
-    /// Opens one whole record. TLS's own replies are appended, sealed, to `reply`.
+    /// Opens one whole record of received data. Replies of TLS itself are appended, sealed, to `reply`.
     pub(super) fn open<'a>(&mut self, record: &'a mut [u8], reply: &mut Vec<u8>) -> Result<Opened<'a>, Broken> {
         let (content_type, text) = self.receiving.open(record)?;
         self.empty = if content_type == APPLICATION_DATA && !text.is_empty() { 0 } else { self.empty + 1 };
@@ -125,7 +125,7 @@ impl Session {
         Ok(())
     }
 
-    /// Handles a key update. The answer is sent under the old key (RFC 8446, section 4.6.3).
+    /// Handles a key update. The reply to a key update is sent under the old key (RFC 8446, section 4.6.3).
     fn update(&mut self, requested: bool, reply: &mut Vec<u8>) -> Result<(), Broken> {
         self.updates += 1;
         if self.updates > UPDATES_MAX {

@@ -16,15 +16,15 @@ use tokio_rustls::client::TlsStream;
 use crate::failure::{Class, Failure, chain};
 use crate::socket::Peer;
 
-/// The deadline of connecting, as in kube-apiserver's clients (k8s.io/apimachinery).
+/// The deadline of opening a connection, as in kube-apiserver's clients (k8s.io/apimachinery).
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
 const HTTPS_PORT: u16 = 443;
-/// Maximum number of session tickets that a client keeps. Each ticket is used once, so no more handshakes can resume a
-/// session at the same time.
+/// Maximum number of session tickets that a client keeps. Each ticket is used once, so at most this many handshakes can
+/// resume a session at the same time.
 const TICKETS: usize = 256;
 
-/// Why an address cannot be used, with advice.
+/// Why an address cannot be used, with advice for the user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndpointError {
     #[error("`{url}` is no address ({why}): write for example `https://127.0.0.1:8443/mutate`")]
@@ -42,7 +42,7 @@ pub(crate) enum EndpointError {
 /// The TLS settings for a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tls<'a> {
-    /// The only protocol that is offered.
+    /// The only application protocol that the client offers.
     pub alpn: &'a [u8],
     /// Whether TLS sessions are resumed.
     pub resumption: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Tls<'a> {
     pub pace: Option<go_rules::tls::Pace>,
 }
 
-/// A server. Cheap to clone.
+/// A server with its address and TLS settings, which is cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     host: Arc<str>,
@@ -67,8 +67,8 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Parses a URL. `name` is the name that the certificate must contain; if empty, the host of the URL. `alpn` is the
-    /// only offered protocol.
+    /// Parses the URL of a server. `name` is the name that the certificate must contain; if empty, the host of the URL.
+    /// `alpn` is the only application protocol that the client offers.
     pub(crate) fn new(url: &str, name: &str, ca_pem: &str, alpn: &[u8]) -> Result<Self, EndpointError> {
         // Go resumes sessions only with a session cache, and kube-apiserver's webhook clients have none.
         Self::with(url, name, ca_pem, Tls { alpn, resumption: false, identity: None, pace: None })
@@ -102,8 +102,8 @@ impl Endpoint {
         })
     }
 
-    /// The server for connections that seal their records themselves. Resolves the host's addresses, which may take
-    /// seconds. The addresses are kept, because a look-up would delay the sending thread.
+    /// The server as a [`Peer`], for connections that seal their records themselves. Resolves the host's addresses,
+    /// which may take seconds. The addresses are kept, because a look-up would delay the sending thread.
     pub(crate) fn peer(&self) -> Result<Peer, EndpointError> {
         let unresolved = |why: String| EndpointError::Resolve { host: self.host.to_string(), why };
         let addresses: Vec<_> =
@@ -127,7 +127,7 @@ impl Endpoint {
         self.connect_from(None).await
     }
 
-    /// Makes a connection from this address of the client, if the server is named by an address.
+    /// Makes a connection from the client's address `from`, if the server's URL has an address and not a name.
     pub(crate) async fn connect_from(&self, from: Option<IpAddr>) -> Result<TlsStream<TcpStream>, Failure> {
         let connect = |text: String| Failure { class: Class::Connect, text };
         let tls = |text: String| Failure { class: Class::Tls, text };

@@ -12,10 +12,9 @@ use hyper::body::Incoming;
 use super::Answer;
 use crate::failure::{Awaited, Failure, MOST_BODY_BYTES, chain, timed_out};
 
-/// The body of a request.
 pub(crate) type Body = Full<Bytes>;
 
-/// The progress of a call, so that a timeout can name the step for which the call was waiting.
+/// The progress of a call, so that a timeout can name the phase in which the call was.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(AtomicU8);
 
@@ -40,7 +39,7 @@ impl Progress {
     }
 }
 
-/// Reads the body of an answer, up to the limit.
+/// Reads the body of an answer, up to its maximum length.
 pub(super) async fn read(response: Response<Incoming>, progress: &Progress) -> Result<Answer, Failure> {
     progress.0.store(Progress::ANSWERING, Ordering::Relaxed);
     let (head, body) = response.into_parts();

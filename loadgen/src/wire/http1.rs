@@ -1,7 +1,7 @@
 //! A pool of HTTP/1.1 connections that behaves like the one inside kube-apiserver (Go's `net/http.Transport`).
 //!
 //! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
-//! whichever comes first. Of the idle connections, the call takes the most recently used. A limited number of idle
+//! whichever comes first. Of all idle connections, a call takes the most recently used. A limited number of idle
 //! connections is kept for 90 s; further connections are closed when their calls end. If an idle connection was closed
 //! before a byte of a request was written, the request moves to another connection. A written request is never sent
 //! twice.
@@ -28,7 +28,7 @@ const TRIES: usize = 4;
 
 type Connection = SendRequest<Body>;
 
-/// The pool. Dropping the value closes its connections.
+/// The pool of connections; dropping the value closes them.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     endpoint: Endpoint,
@@ -121,8 +121,8 @@ impl Http1 {
         None
     }
 
-    /// Dials a connection for a waiting call. If that call was served meanwhile, the connection goes to the call that
-    /// has waited longest.
+    /// Dials a connection for a waiting call. If the waiting call was served meanwhile, the connection goes to the call
+    /// that has waited longest.
     async fn dial(self: Arc<Self>, id: u64) {
         let outcome = match self.endpoint.connect().await {
             Ok(stream) => {
@@ -143,8 +143,8 @@ impl Http1 {
         }
     }
 
-    /// Waits until the connection can take another request, then gives it to a call. After `Connection: close` the
-    /// connection ends.
+    /// Waits until the connection can take another request, then gives it to a call. A connection whose answer has
+    /// `Connection: close` ends.
     fn give_back(self: &Arc<Self>, mut connection: Connection) {
         if self.idle_max == 0 {
             return;
@@ -173,7 +173,7 @@ impl Http1 {
     }
 
     /// Fails the call for which a connection was dialled. If that call was served meanwhile, the call that has waited
-    /// longest fails.
+    /// longest fails instead.
     fn refuse(&self, id: u64, failure: Failure) {
         let mut state = self.state.lock();
         let at = state.waiting.iter().position(|(waiter, _)| *waiter == id).unwrap_or(0);

@@ -167,7 +167,7 @@ async fn a_server_without_http2_is_a_tls_failure_of_that_client() {
 }
 
 /// The limit of calls in flight is never exceeded, and no call waits unnoticed: calls beyond the limit are overflow.
-/// Calls that are cut off count as abandoned.
+/// Calls that the end of the load cuts off count as abandoned.
 #[tokio::test]
 async fn the_in_flight_limit_overflows() {
     let server = Server::start(H1, |_| async { std::future::pending().await }).await;
@@ -179,7 +179,7 @@ async fn the_in_flight_limit_overflows() {
     assert_eq!((interval.counts.sent, interval.counts.overflow, interval.counts.abandoned), (5, 95, 5));
 }
 
-/// A late generator is visible: response time counts from the planned time, service time does not.
+/// A late generator is visible: response time counts from the planned time, while service time does not.
 #[tokio::test]
 async fn lateness_is_part_of_response_time_and_not_of_service_time() {
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {
@@ -199,7 +199,7 @@ async fn lateness_is_part_of_response_time_and_not_of_service_time() {
     assert!(interval.service.max() < 1_980_000, "{}", interval.service.max());
 }
 
-/// `take` swaps recorders: all intervals together are the whole load, and nothing is counted twice.
+/// All intervals that `take` returns are together the whole load, and no call is counted twice.
 #[tokio::test]
 async fn intervals_add_up() {
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {

@@ -1,5 +1,5 @@
 //! Tests of requests that are sent again over HTTP/2. Only requests that the server has certainly not processed are
-//! sent again, and only a limited number of times: a review that is processed twice would be additional load.
+//! sent again, and only a few times: a review that is processed twice would be additional load.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ fn look(looked: &Looked, uid: &str) {
     *looked.lock().unwrap().entry(uid.to_owned()).or_default() += 1;
 }
 
-/// Sends GOAWAY with this last stream.
+/// Sends GOAWAY with `last` as the last stream.
 async fn go_away(wire: &mut Wire, last: u32) -> Option<()> {
     wire.send(GOAWAY, 0, 0, &[&last.to_be_bytes()[..], &[0; 4]].concat()).await
 }
@@ -30,7 +30,7 @@ async fn drain(mut wire: Wire) -> Option<()> {
     None
 }
 
-/// A server goes away with six requests in flight, of which it has processed three. The three processed requests are
+/// A server sends GOAWAY with six requests in flight, of which it has processed three. The processed requests are
 /// answered, the other three use the next connection, and no request is processed twice.
 #[tokio::test]
 async fn what_a_goaway_leaves_behind_is_sent_again_once() {
@@ -73,7 +73,7 @@ async fn what_a_goaway_leaves_behind_is_sent_again_once() {
     }
 }
 
-/// A request that the server accepted before it went away and never answered may have been processed. A request without
+/// A request that the server accepted before its GOAWAY and never answered may have been processed. A request without
 /// an answer is an error, and is not sent again.
 #[tokio::test]
 async fn what_was_taken_is_never_sent_again() {
@@ -109,7 +109,7 @@ async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
     assert_example(&interval, "the server did not take the request: GOAWAY NO_ERROR");
 }
 
-/// A server ends each connection with GOAWAY after three requests. Further requests use the next connection, and no
+/// A server ends each connection with GOAWAY after three requests. Requests after that use the next connection, and no
 /// call is lost.
 #[tokio::test]
 async fn goaway_loses_no_call() {

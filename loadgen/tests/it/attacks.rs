@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::server::{Server, respond, until};
 use crate::webhook::target;
 
-/// A server that answers each request with 40 KiB after its body has come.
+/// A server that answers each request with 40 KiB after the request's body has come.
 async fn server() -> Server {
     let answer = |request: Request<Incoming>| async move {
         let _ = request.into_body().collect().await;

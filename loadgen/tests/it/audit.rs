@@ -1,5 +1,5 @@
-//! Tests of the audit with a small API that lists and watches. Without faults the audit is complete; every fault is
-//! reported.
+//! Tests of the audit with a small API that lists and watches. The audit is complete if the API has no faults; every
+//! fault is reported.
 
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ async fn what_was_there_then_every_change_in_order() {
     until("the connection to be closed", || kube.server.open() == 0).await;
 }
 
-/// If streams are cut anywhere, even inside a line, no commit is lost or repeated.
+/// If watches are cut anywhere, even inside a line, no commit is lost or repeated.
 #[tokio::test]
 async fn a_cut_stream_is_resumed() {
     let kube = kube().await;
@@ -115,8 +115,8 @@ async fn a_cut_stream_is_resumed() {
     assert!(report.is_complete() && report.resumes > 10 && report.repeated == 0, "{report:?}");
 }
 
-/// If the server has forgotten the version, by a status or in the stream, a list shows the present objects, and the
-/// report contains a hole.
+/// If the server has forgotten the version, as an HTTP status or an event says, a list shows the present objects, and
+/// the report contains a gap.
 #[tokio::test]
 async fn a_forgotten_version_makes_a_hole() {
     for in_stream in [false, true] {
@@ -166,7 +166,7 @@ async fn a_forgotten_version_makes_a_hole() {
     }
 }
 
-/// If a server never sends some events, the last list shows each affected object.
+/// If a server never sends some events, the list at the end shows each affected object.
 #[tokio::test]
 async fn what_the_watch_never_showed_is_named() {
     let kube = kube().await;
@@ -215,8 +215,8 @@ async fn nonsense_in_the_stream_is_survived_and_marked() {
     assert!(report.holes[0].reason.contains("an event of type `PUT`"), "{report}");
 }
 
-/// Bookmarks raise the version, so that the version of a quiet resource is not forgotten. A silent stream is opened
-/// again.
+/// Bookmarks raise the version, so that the version of a quiet resource is not forgotten. A silent watch is dropped and
+/// opened again.
 #[tokio::test]
 async fn bookmarks_keep_the_version_fresh() {
     let kube = kube().await;
@@ -339,8 +339,8 @@ async fn churn_and_audit_agree() {
     }
 }
 
-/// A version that the server never sent, followed by a later one, cannot be noticed by lists. The comparison with the
-/// record of writes reports the version.
+/// If the server never sent a version but a later one of the same object, lists cannot show that. The comparison with
+/// the record of writes shows the version that was never sent.
 #[tokio::test]
 async fn a_write_that_the_audit_never_showed_is_named() {
     let kube = kube().await;

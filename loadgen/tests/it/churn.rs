@@ -20,7 +20,7 @@ fn plan(resource: &str, population: u32, rate: u32, seconds: u64) -> Plan {
     Plan::build(&config, 7, Duration::from_secs(seconds)).unwrap()
 }
 
-/// Runs the whole plan and returns its counts.
+/// Runs the whole plan of churn and returns its counts.
 async fn run(churn: &mut Churn, planned: u64) -> Interval {
     let mut total = Interval::default();
     let limit = Instant::now() + Duration::from_secs(20);
@@ -137,7 +137,7 @@ async fn a_slow_api_fails_operations_instead_of_delaying_them() {
     assert_eq!((kube.objects().len(), kube.namespaces().len()), (0, 0));
 }
 
-/// An object whose creation failed is created by its next update, so at most one of its updates fails to find it.
+/// An object whose creation failed is created by its next update, so at most one of its updates fails.
 #[tokio::test]
 async fn a_failed_creation_is_made_up_for() {
     let kube = Kube::start().await;

@@ -52,7 +52,8 @@ async fn look_like_those_of_kube_apiserver(client: &str, alpn: &[u8], line: fn(&
     assert_eq!(seen.iter().map(|(_, _, _, uid)| uid).collect::<BTreeSet<_>>().len(), 50);
 }
 
-/// 60 simultaneous calls need 60 connections. After their answers, 25 connections stay open, and later calls use them.
+/// Sixty simultaneous calls with the client `apiserver` need 60 connections. After the answers, 25 connections stay
+/// open, and later calls use them.
 #[tokio::test]
 async fn the_apiserver_client_keeps_25_idle_connections() {
     let gate = Arc::new(Semaphore::new(0));
@@ -113,7 +114,7 @@ async fn connection_close_is_honoured() {
     assert_eq!(server.accepted(), 100);
 }
 
-/// With HTTP/2, calls beyond the server's limit of streams are overflow and wait in no hidden queue.
+/// With HTTP/2, calls beyond the server's limit of streams count as overflow, and do not wait in a hidden queue.
 #[tokio::test]
 async fn http2_stream_limit_is_overflow() {
     let server = Server::start(&[b"h2"], |_| async { std::future::pending().await }).await;
@@ -126,7 +127,7 @@ async fn http2_stream_limit_is_overflow() {
     assert_eq!((interval.counts.sent, interval.counts.abandoned, interval.counts.overflow), (200, 200, 100));
 }
 
-/// Stopping and dropping leave no connection and no thread, even if the server never answers.
+/// Stopping or dropping the load leaves no connection and no thread, even if the server never answers.
 #[tokio::test]
 async fn dropping_ends_everything() {
     // The server reads the whole request: hyper stops reading when a body is dropped, and then never notices that the

@@ -43,7 +43,8 @@ async fn packed_answers_are_read() {
     assert_eq!(asked.load(Ordering::SeqCst), 300, "every request allows it");
 }
 
-/// A hundred MiB of spaces in a hundred KiB are decompressed only up to the limit of an answer.
+/// A body of a hundred KiB contains a hundred MiB of compressed spaces. The client decompresses no more than the limit
+/// of an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bomb_is_an_invalid_answer() {
     let bomb = packed(&vec![b' '; 100 << 20]);

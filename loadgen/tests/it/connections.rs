@@ -23,7 +23,7 @@ async fn rightly(request: hyper::Request<Incoming>) -> hyper::Response<Body> {
     webhook::json(&right(&webhook::body(request).await))
 }
 
-/// The configuration of a server with only this cipher suite.
+/// The configuration of a server that has only the cipher suite `suite`.
 fn config_with(identity: &Identity, suite: SupportedCipherSuite) -> ServerConfig {
     let provider = CryptoProvider { cipher_suites: vec![suite], ..aws_lc_rs::default_provider() };
     ServerConfig::builder_with_provider(Arc::new(provider))
@@ -72,7 +72,7 @@ async fn every_cipher_suite_carries_large_requests() {
     }
 }
 
-/// A server that passes its connections to a handler.
+/// A server that passes each connection to a handler.
 async fn raw<F: Future<Output = ()> + Send + 'static>(handler: fn(TlsStream<TcpStream>) -> F) -> Raw {
     let identity = Identity::new();
     Raw::start(identity.config(&[]), identity.pem, move |stream, _| handler(stream)).await
@@ -102,7 +102,7 @@ fn uid(text: &str) -> Option<String> {
     text.split_once(r#""uid":""#)?.1.get(..36).map(str::to_owned)
 }
 
-/// The server changes its keys after every answer, and requests that the client changes its own (RFC 8446, section
+/// A server may change its keys after every answer, and request that the client changes its own (RFC 8446, section
 /// 4.6.3).
 #[tokio::test]
 async fn key_updates_are_followed() {
@@ -124,8 +124,9 @@ async fn key_updates_are_followed() {
     assert_eq!(server.accepted(), 1, "the connection outlives updates of its keys");
 }
 
-/// A server answers before it has the whole request. The remaining bytes would be read as the next request, so no other
-/// request uses the connection. The server stops reading, so that a part of the request stays in the client.
+/// A connection whose server answers before it has the whole request is not used again, because the remaining bytes
+/// would be read as the next request. In the test, the server stops reading, so that some of the request stays in the
+/// client.
 #[tokio::test]
 async fn a_connection_that_was_answered_early_is_not_used_again() {
     // More than the kernel's buffers on both sides of a loopback connection hold (tcp(7): 6 MiB and 4 MiB).
@@ -146,8 +147,8 @@ async fn a_connection_that_was_answered_early_is_not_used_again() {
     assert_eq!(server.accepted() as u64, calls);
 }
 
-/// If a server requires a client certificate, it answers a client with one. Without a certificate, the error names the
-/// missing certificate.
+/// A server that requires a client certificate answers a client with one. For a client without a certificate, the error
+/// says that the certificate is missing.
 #[tokio::test]
 async fn client_certificates_are_shown() {
     let (identity, client) = (Identity::new(), Identity::new());
@@ -176,7 +177,7 @@ async fn client_certificates_are_shown() {
     assert!(!format!("{known:?}").contains("PRIVATE KEY"), "keys are not printed");
 }
 
-/// Sessions are resumed only if that is configured. kube-apiserver does a full handshake for each connection.
+/// TLS sessions are resumed only if that is configured. kube-apiserver does a full handshake for each connection.
 #[tokio::test]
 async fn sessions_are_resumed_only_on_request() {
     for resumption in [true, false] {
@@ -190,7 +191,7 @@ async fn sessions_are_resumed_only_on_request() {
     }
 }
 
-/// A connection is closed after the configured number of calls.
+/// A connection is closed after the configured number of calls (`callsPerConnection`).
 #[tokio::test]
 async fn connections_are_churned() {
     for (client, alpn) in [("apiserver", b"http/1.1".as_slice()), ("http2", b"h2")] {
@@ -202,8 +203,8 @@ async fn connections_are_churned() {
     }
 }
 
-/// With many HTTP/2 calls at a time, a connection that has carried its most calls ends with its last call. No call is
-/// lost.
+/// With many HTTP/2 calls at a time, a connection that has carried its maximum number of calls ends with its last call,
+/// and no call is lost.
 #[tokio::test]
 async fn shared_connections_are_churned_under_load() {
     let server = Server::start(&[b"h2"], rightly).await;
@@ -232,7 +233,7 @@ async fn calls_are_spread_over_connections() {
     assert_eq!((interval.counts.sent, interval.counts.overflow, server.accepted()), (299, 0, 3));
 }
 
-/// Threads share the plan: every request is sent once, and each thread has its own connections.
+/// Several threads send the plan together: every request is sent once, and each thread has its own connections.
 #[tokio::test]
 async fn threads_share_the_plan() {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
@@ -278,8 +279,8 @@ async fn idle_connections_that_the_server_closed_are_not_used() {
     assert!(server.accepted() > 20, "{}", server.accepted());
 }
 
-/// A closed loop is marked as one, always has a call on each connection, and never has more calls in flight than
-/// connections.
+/// A closed loop is marked in the interval, always has a call on each connection, and never has more calls in flight
+/// than connections.
 #[tokio::test]
 async fn a_closed_loop_waits_for_answers() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

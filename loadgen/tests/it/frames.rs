@@ -17,7 +17,7 @@ pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
-/// `:status: 200` in HPACK.
+/// The header block with only `:status: 200`, in HPACK.
 pub const OK: &[u8] = &[0x88];
 const PREFACE_BYTES: usize = 24;
 /// Load of only deletions, which a webhook may allow without a patch.
@@ -27,7 +27,6 @@ pub const DELETIONS: &str = r#""client": "http2", "mix": {"deletePod": 1}"#;
 pub struct Wire {
     pub stream: TlsStream<TcpStream>,
     seen: Vec<u8>,
-    /// The number of the connection, from 1.
     pub number: usize,
 }
 
@@ -40,7 +39,7 @@ impl Wire {
         Some(())
     }
 
-    /// Reads the preface and sends the settings.
+    /// Reads the client's preface and sends the settings.
     pub async fn welcome(&mut self) -> Option<()> {
         self.preface().await?;
         self.send(SETTINGS, 0, 0, &[]).await?;

@@ -1,5 +1,6 @@
-//! Tests of servers that never end an answer, or break off. Each call gets the right outcome, and the client reads a
-//! bounded number of bytes. The server counts the bytes that the client accepted before it closed the connection.
+//! Tests of servers that never end an answer, or that break off the connection. Each call to such a server has the
+//! right outcome, and the client reads a bounded number of bytes. The server counts the bytes that the client accepted
+//! before it closed the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +37,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Reads a request and returns its uid; `None` if the client has closed the connection.
+    /// Reads a request and returns the uid of its review; `None` if the client has closed the connection.
     async fn request(&mut self) -> Option<String> {
         let mut seen = Vec::new();
         let mut buffer = vec![0; 64 << 10];
@@ -114,7 +115,7 @@ impl Hostile {
         Self { target, written: Arc::new(AtomicU64::new(0)), _tasks: tasks, _raw: None }
     }
 
-    /// Sends [`CALLS`] deletions with a timeout of `timeout_s` seconds.
+    /// Sends [`CALLS`] deletions to the server, with a timeout of `timeout_s` seconds.
     async fn meets(&self, timeout_s: u64) -> Interval {
         run(plan(CALLS, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), &self.target).await
     }
@@ -139,8 +140,8 @@ fn answer(uid: &str, headers: &str) -> String {
     )
 }
 
-/// An endless head, in lines or as one line, is cut off long before the deadline. An endless head counts as a broken
-/// exchange.
+/// An endless head, in lines or as one line, is cut off long before the deadline. A call with such a head counts as a
+/// broken exchange.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn endless_heads_are_cut_off() {
     for (what, begin, line) in [
@@ -163,7 +164,8 @@ async fn endless_heads_are_cut_off() {
     }
 }
 
-/// A large head is allowed: Go's client, and so kube-apiserver, accepts up to 10 MiB (net/http, Transport).
+/// A large head of an answer is allowed: Go's client, and so kube-apiserver, accepts up to 10 MiB (net/http,
+/// Transport).
 #[tokio::test]
 async fn a_large_head_is_an_answer() {
     let server = Hostile::tls(|mut wire: Wire| async move {
@@ -181,8 +183,7 @@ async fn a_large_head_is_an_answer() {
     assert_eq!((interval.counts.allowed, interval.counts.wrong_verdicts), (CALLS, 0), "{:?}", interval.examples);
 }
 
-/// A body of 1 GiB is refused at 4 MiB, whether its length is announced, it is chunked, or the connection's end ends
-/// it.
+/// A body of 1 GiB is refused at 4 MiB, whether its length is announced, it is chunked, or it ends with the connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_of_a_gibibyte_is_refused() {
     for (what, framing) in [
@@ -236,8 +237,8 @@ async fn a_body_of_a_gibibyte_is_refused_on_http2() {
     assert!(mib <= (CALLS * ACCEPTED_BYTES_MAX) >> 20, "{CALLS} calls took in {mib} MiB");
 }
 
-/// An exchange that continues slowly for ever, or is silent, ends at the deadline. The error names the step that was
-/// reached.
+/// An exchange that continues slowly for ever, or in which the server sends nothing, ends at the deadline. The error
+/// names the phase that the exchange had reached.
 #[tokio::test]
 async fn what_never_ends_is_a_timeout() {
     for (what, begin, byte, expected) in [

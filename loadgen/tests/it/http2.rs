@@ -1,5 +1,5 @@
-//! Tests of the generator's own HTTP/2 with servers that misbehave in single frames, and with another implementation.
-//! Tests without sockets, deadlines or pools are beside the code.
+//! Tests of the generator's own HTTP/2 with servers that send wrong frames, and with another implementation (nghttpd).
+//! Tests without sockets, deadlines or pools are beside the tested code.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use crate::frames::{
 use crate::server::{Identity, Server, until};
 use crate::webhook::{self, assert_accounts, plan, run, target};
 
-/// An endless answer becomes a timeout, and the error names the step that was reached. The stream of the endless answer
-/// is reset, and the connection continues.
+/// An endless answer ends with a timeout, and the error names the phase that the call had reached. The stream of the
+/// endless answer is reset, and the connection continues.
 #[tokio::test]
 #[ignore = "slow"]
 async fn what_never_ends_is_a_timeout_of_its_stream() {
@@ -59,8 +59,8 @@ async fn what_never_ends_is_a_timeout_of_its_stream() {
     }
 }
 
-/// A flood ends its call and its connection long before the deadline. The reason is the last frame that the server
-/// gets.
+/// A flood of frames without content ends its call and its connection long before the deadline. The last frame that the
+/// server gets has the reason.
 #[tokio::test]
 async fn a_flood_is_told_to_calm_down() {
     let (heard, mut last) = tokio::sync::mpsc::channel(1);
@@ -93,8 +93,8 @@ async fn a_flood_is_told_to_calm_down() {
     assert_eq!((kind, stream, &payload[..]), (GOAWAY, 0, &[0, 0, 0, 0, 0, 0, 0, 11][..]));
 }
 
-/// A server that never opens its windows gets only as much of the request as it allows. The error of the timeout names
-/// the window.
+/// A server that never opens its flow-control windows gets only as much of the request as it allows. The error of the
+/// timeout names the flow-control window.
 #[tokio::test]
 async fn a_window_that_stays_shut_is_told() {
     let server = Raw::start(|mut wire| async move {
@@ -116,7 +116,8 @@ async fn a_window_that_stays_shut_is_told() {
     assert_example(&interval, "HTTP/2's flow control let only a part of the request through");
 }
 
-/// If a server goes away and comes back, its remaining calls are errors, and later calls use a new connection.
+/// If a server closes its connections and opens its port again, the calls on them are errors, and later calls use a new
+/// connection.
 #[tokio::test]
 async fn a_connection_that_broke_is_replaced() {
     let server = Raw::start(|mut wire| async move {
@@ -136,7 +137,7 @@ async fn a_connection_that_broke_is_replaced() {
     assert_example(&interval, "the connection broke before an answer");
 }
 
-/// If nothing listens at the address, or the listener never speaks TLS, every call that waits for the connection fails.
+/// If the address has no listener, or the listener never speaks TLS, every call that waits for the connection fails.
 #[tokio::test]
 async fn what_never_opens_fails_every_call() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -151,7 +152,7 @@ async fn what_never_opens_fails_every_call() {
     assert_example(&interval, "Connection refused");
 }
 
-/// A closed loop never has more calls in flight than the server allows, and none is overflow.
+/// A closed loop never has more calls in flight than the server allows, and no call is overflow.
 #[tokio::test]
 async fn a_closed_loop_keeps_to_the_limit_of_streams() {
     let server = Server::start(&[b"h2"], |request: hyper::Request<Incoming>| async move {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::server::{Body, Server, respond};
 use crate::watch::{self, Watches};
 
-/// A function that may give a call another answer.
+/// A function that may give a call to the API an error status instead of its answer.
 pub type Fault = fn(count: usize, method: &str, path: &str) -> Option<u16>;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub struct State {
     /// Number of lists after which a finalizer is removed; if set, new objects (except namespaces) have a finalizer.
     pub finalizer: Option<usize>,
     pub fault: Option<Fault>,
-    /// The duration of each call.
+    /// The duration of each call of the API.
     pub delay: Duration,
     busy: BTreeMap<String, usize>,
     /// Highest number of calls that were ever in flight for one path, without lists and creates.
@@ -182,7 +182,7 @@ impl State {
         (201, object)
     }
 
-    /// All objects that are no namespaces. Each list lets the controller do one step.
+    /// All objects that are no namespaces; finalizers are removed after a number of calls of this function.
     fn list(&mut self) -> Vec<Value> {
         if let Some(steps) = &mut self.finalizer {
             *steps = steps.saturating_sub(1);
@@ -201,7 +201,7 @@ impl State {
         self.objects.values().filter(|object| object["kind"] != "Namespace").cloned().collect()
     }
 
-    /// Makes a call as another client would.
+    /// Makes a call of the API as another client would.
     pub fn call(&mut self, method: &str, path: &str, body: &Value) {
         let (status, answer) = self.apply(method, path, body);
         assert!(status < 300, "{method} {path}: {answer}");

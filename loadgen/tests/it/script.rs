@@ -15,7 +15,7 @@ fn plan(steps: &str) -> Plan {
     Plan::build(&config, 7).unwrap()
 }
 
-/// The calls on objects since the first objects were created, for example `PATCH a`.
+/// The calls that changed objects since the first objects were created, for example `PATCH a`.
 fn calls(kube: &Kube, filled: usize) -> Vec<String> {
     let short = |call: &str| {
         let (method, path) = call.split_once(' ').unwrap();

@@ -24,7 +24,6 @@ use tokio_rustls::server::TlsStream;
 
 pub type Body = BoxBody<Bytes, std::io::Error>;
 
-/// The server's counts of connections.
 #[derive(Debug, Default)]
 pub struct Connections {
     pub accepted: AtomicUsize,
@@ -108,7 +107,7 @@ impl Raw {
     }
 }
 
-/// A running server. Dropping it ends it.
+/// A running server; dropping the value ends it.
 pub struct Server {
     pub address: SocketAddr,
     pub ca_pem: String,
@@ -156,7 +155,7 @@ pub fn respond(status: u16, content_type: &str, body: impl Into<Bytes>) -> Respo
     Response::builder().status(status).header("Content-Type", content_type).body(body).unwrap()
 }
 
-/// Polls until the condition holds; panics with `what` after 20 s.
+/// Polls until the condition holds, and panics with `what` after 20 s.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
     let limit = Instant::now() + Duration::from_secs(20);
     while !condition() {

@@ -23,13 +23,12 @@ pub struct Watches {
     pub oldest: u64,
     /// Revisions of the events that are never sent.
     pub swallowed: BTreeSet<u64>,
-    /// The number of bytes after which each stream is cut, even inside a line.
+    /// The number of bytes after which each watch is cut, even inside a line.
     pub cut_after_bytes: Option<usize>,
-    /// Number of watches that were opened.
     pub opened: usize,
-    /// Lines that are sent next on a stream, once each.
+    /// Lines that are sent next on a watch, once each.
     pub inject: Vec<String>,
-    /// Number of streams that consist only of one line that is no event.
+    /// Number of watches that send only one line, which is no event.
     pub nonsense: usize,
     /// How often a second page of a list gets 410.
     pub expired_pages: usize,
@@ -47,12 +46,12 @@ impl Watches {
         }
     }
 
-    /// Wakes every stream after a change of the state.
+    /// Wakes every watch after a change of the state.
     pub fn wake(&self) {
         self.changed.notify_waiters();
     }
 
-    /// A page of a list. Later pages keep the revision of the first page.
+    /// A page of a list; later pages keep the revision of the first page.
     pub fn page(&mut self, query: &BTreeMap<String, String>, revision: u64, items: Vec<Value>) -> (u16, Value) {
         let limit = query.get("limit").and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
         self.limits.push(limit);
@@ -98,7 +97,7 @@ pub fn query(request: &Request<Incoming>) -> BTreeMap<String, String> {
     query.split('&').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.into(), decoded(value))).collect()
 }
 
-/// The stream of all events after a revision.
+/// The stream of all events after a revision, as the answer to a watch.
 pub fn serve(shared: &Arc<Mutex<State>>, state: &mut State, revision: u64) -> Response<Body> {
     let watches = &mut state.watches;
     watches.opened += 1;

@@ -25,7 +25,8 @@ pub fn images() -> Vec<Image> {
     ]
 }
 
-/// A plan with this number of requests, one each millisecond; `more` contains further keys as JSON.
+/// A plan with this number of requests, one each millisecond; `more` contains further keys of the configuration as
+/// JSON.
 pub fn plan(requests: u64, more: &str) -> Plan {
     let mut config = json!({"rate": "1000/s", "arrivals": "constant", "timeout": "20s"});
     json_patch::merge(&mut config, &serde_json::from_str(&format!("{{{more}}}")).unwrap());
@@ -95,7 +96,7 @@ pub fn right(review: &Value) -> Value {
     answer(review, json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
 }
 
-/// An answer to the review with its uid and these fields.
+/// An answer to the review, with the review's uid and the fields of `response`.
 pub fn answer(review: &Value, mut response: Value) -> Value {
     response["uid"] = review["request"]["uid"].clone();
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})

@@ -1,7 +1,7 @@
 //! The CEL functions for IP addresses and networks (Kubernetes documentation, "Kubernetes IP address library" and "CIDR
 //! library").
 //!
-//! Owns parsing addresses and networks as strictly as a real server does: no zones, no leading zeros, no IPv4 inside
+//! Addresses and networks are parsed as strictly as in a real API server: no zones, no leading zeros, no IPv4 inside
 //! IPv6.
 
 use std::net::IpAddr;
@@ -75,7 +75,7 @@ impl Cidr {
     }
 }
 
-/// The result of an address function such as `isLoopback`; `None` if there is no such function.
+/// The result of the address function `name`, such as `isLoopback`; `None` if there is no such function.
 pub(super) fn is(name: &str, address: IpAddr) -> Option<bool> {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),

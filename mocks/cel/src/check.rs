@@ -20,7 +20,7 @@ use super::{time, written};
 mod macros;
 
 /// Maximum number of compiled patterns that an expression keeps. Further patterns are compiled when the expression
-/// runs, at the cost of its budget.
+/// runs, and their cost is subtracted from the budget.
 const PATTERNS_MAX: usize = 8;
 /// Maximum number of errors that are collected for one expression.
 const ISSUES_MAX: usize = 10;
@@ -37,23 +37,19 @@ pub(super) enum Names<'d> {
     Value { decl: &'d Arc<Decl>, optional_old: bool },
 }
 
-/// The result of the check of an expression.
 pub(super) struct Checked {
     pub answer: Type,
     /// Compiled patterns that the expression contains as literals, at most [`PATTERNS_MAX`].
     pub patterns: HashMap<String, Arc<Pattern>>,
-    /// Number of compiled patterns.
     pub compiled: usize,
-    /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
-    /// The error at run time if the type of an object literal does not fit the field that holds the literal.
+    /// The error at run time if an object literal has another type than the field that contains it.
     pub misnamed: Option<String>,
 }
 
-/// Why an expression is refused.
 pub(super) enum Refused {
     Issues(Vec<Issue>),
-    /// The types are right, but a regular expression in it does not compile.
+    /// The types are right, but a regular expression in the expression does not compile.
     Unfit(re2::Refused),
 }
 
@@ -61,7 +57,7 @@ pub(super) enum Refused {
 const NO_AUTHORIZER: &str =
     "the variable 'authorizer' is not supported by this server: leave it out, or use a real control plane";
 
-/// Functions and macros that a real server has and this server lacks, or has only with other numbers of arguments.
+/// Functions and macros that a real server has and this server lacks, or supports only with other numbers of arguments.
 const ELSEWHERE: &[&str] = &["image", "isImage"];
 
 /// Returns the type of an expression, or its errors.
@@ -117,7 +113,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Notes an error and returns the type `dyn`, which fits everywhere.
+    /// Adds an error and returns the type `dyn`, which is accepted everywhere.
     fn wrong(&mut self, at: usize, why: String) -> Type {
         if self.issues.len() < ISSUES_MAX {
             self.issues.push(Issue::at(at, why));
@@ -194,8 +190,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of a list or map literal. All its items must have one type, unless it is `mixed`: an argument of
-    /// `format`.
+    /// The type of a list or map literal. All items of the literal must have the same type, unless the literal is
+    /// `mixed`: an argument of `format`.
     fn literal(&mut self, node: &'a Node, mixed: bool) -> Type {
         match &node.kind {
             Kind::List(items) => Type::list(self.common(items, mixed)),
@@ -341,7 +337,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks `'…'.format([…])`: each item must fit its own verb in the text.
+    /// Checks `'…'.format([…])`: each item must have a type that its verb in the text accepts.
     fn format(&mut self, at: usize, written: &str, items: &'a [Node]) -> Type {
         let before = self.issues.len();
         let types: Vec<Type> = items.iter().map(|item| self.literal(item, true)).collect();
@@ -379,8 +375,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Compiles a literal pattern. If `is_checked`, an invalid pattern is a type error, as in a real server for
-    /// `matches`; else the error says that the expression cannot run.
+    /// Compiles a literal pattern. If `is_checked` is true, an invalid pattern is a type error, as for `matches` in a
+    /// real server; else the error says that the expression cannot run.
     fn pattern(&mut self, at: usize, written: &str, is_checked: bool) -> ControlFlow<()> {
         if self.patterns.contains_key(written) {
             return ControlFlow::Continue(());
@@ -407,8 +403,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Returns an error if the type of an object literal does not fit the field that holds the literal, also as an item of
-/// lists or maps. Literals inside the literal were checked before.
+/// Returns an error if an object literal, alone or in a list or map, has another type than `wanted`, the type of its
+/// field. The fields of the literal were checked before.
 fn misnamed(value: &Node, wanted: Option<&str>) -> Option<String> {
     match &value.kind {
         Kind::Maybe(inner) => misnamed(inner, wanted),
@@ -427,7 +423,7 @@ fn list(types: &[Type]) -> String {
     types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The type inside an optional type, and whether `found` was optional.
+/// The type that `found` contains if it is an optional type, else `found`; and whether `found` is optional.
 fn unwrapped(found: &Type) -> (&Type, bool) {
     match found {
         Type::Optional(inner) => (inner, true),

@@ -2,7 +2,7 @@
 //! Resources: validation rules", "Type mapping" and "escaping").
 //!
 //! Owns the declared types and the names of fields in expressions. The type checker and the evaluation use the same
-//! declarations, so they cannot disagree.
+//! declarations, so that both give a value the same type.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum Decl {
     Duration,
     List {
         item: Arc<Decl>,
-        /// How two lists of this type are compared and joined.
+        /// Decides how two lists of this type are compared and joined.
         order: Order,
     },
     /// A map: an object with `additionalProperties`.

@@ -145,7 +145,8 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Evaluates items until one has the value `deciding`. An error counts only if no item has the value `deciding`.
+    /// Evaluates operands or items until one of them has the value `deciding`. An error in an item counts only if no
+    /// item has the value `deciding`.
     fn decide<T>(
         &mut self,
         deciding: bool,
@@ -205,7 +206,7 @@ fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
     }
 }
 
-/// A floating-point number as an index; `None` if it is not whole.
+/// Converts a floating-point number to an index; `None` if it is not a whole number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -21,7 +21,7 @@ pub enum Failed {
     KeyType(&'static str),
     #[error("insert failed: key {0} already exists")]
     KeyTwice(String),
-    /// A value of the object does not have the type that its schema declares.
+    /// A value in the object does not have the type that the schema declares for it.
     #[error("invalid data, expected {0}")]
     Data(&'static str),
     #[error("division by zero")]
@@ -41,7 +41,7 @@ pub enum Failed {
         /// The position after the requested substring.
         to: i64,
     },
-    /// The named function needs at least one item.
+    /// The named function got an empty list.
     #[error("{0} called on empty list")]
     Empty(String),
     /// A value cannot be converted to the named type.
@@ -52,7 +52,7 @@ pub enum Failed {
     /// The expression takes the value of an empty optional.
     #[error("optional.none() dereference")]
     Nothing,
-    /// The quantity is no integer.
+    /// A quantity that must be an integer has a fraction or is too large.
     #[error("cannot convert value to integer")]
     Whole,
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
@@ -109,7 +109,7 @@ pub enum Unfilled {
     Misfit { verb: char, given: String },
 }
 
-/// The part of the error message that lists the types a verb accepts.
+/// The text in the error message about the types that a verb accepts.
 fn takes(verb: char) -> &'static str {
     match verb {
         'd' => "decimal clause can only be used on integers",
@@ -125,7 +125,7 @@ fn takes(verb: char) -> &'static str {
     }
 }
 
-/// The error of a condition, with its source.
+/// The run-time error of a condition, with the condition's source.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("expression '{expression}' resulted in error: {why}")]
 pub struct Unanswered {

@@ -1,13 +1,13 @@
 //! The named formats of strings in CEL (Kubernetes documentation, "Kubernetes format library").
 //!
-//! Owns the names of the formats and the messages for strings that do not match. The same rules apply to the names of
-//! Kubernetes objects.
+//! Owns the names of the formats and the messages for strings that do not match. The rules of these formats also apply
+//! to names of Kubernetes objects.
 
 use base64::Engine as _;
 
 use super::{time, url};
 
-/// A format; the text is its name in CEL expressions.
+/// A named format; the text is its name in CEL expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format(&'static str);
 
@@ -94,7 +94,7 @@ pub fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
 }
 
-/// The errors in a text that must be a DNS label.
+/// The errors in a text that must be a DNS label, as messages.
 pub fn label(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
     if !is_label(text) {
@@ -119,7 +119,7 @@ fn label_1035(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The errors in a text that must be a DNS subdomain.
+/// The errors in a text that must be a DNS subdomain, as messages.
 pub fn subdomain(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 253);
     if !text.split('.').all(is_label) {

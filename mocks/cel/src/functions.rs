@@ -25,7 +25,7 @@ pub(super) fn is_known(name: &str) -> bool {
     KNOWN.split(' ').any(|known| known == name)
 }
 
-/// The result type of a call; `None` if no overload fits the arguments.
+/// The result type of a call; `None` if no overload accepts the arguments.
 pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> Option<Type> {
     let any_list = Type::list(Type::Dyn);
     let is = |found: &Type, wanted: &Type| found.fits(wanted);

@@ -32,7 +32,7 @@ const SIGNS: &[&str] = &[
 ];
 
 impl Word {
-    /// The token as error messages show it.
+    /// The text of the token as error messages show it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Ident(name) => name.clone(),
@@ -135,8 +135,8 @@ fn suffixed(value: u64, rest: &str, end: usize, before: usize) -> (Word, usize) 
     }
 }
 
-/// The content of a quoted literal, and the literal's length with its quotes. If `bytes` is set, an escape is one byte,
-/// else a character.
+/// The content of a quoted literal, and the literal's length with its quotes. If `bytes` is true, an escape stands for
+/// one byte, else for a character.
 fn quoted_bytes(quoted: &str, raw: bool, bytes: bool) -> Result<(Vec<u8>, usize), String> {
     let long = quoted.starts_with("\"\"\"") || quoted.starts_with("'''");
     let quote = &quoted[..if long { 3 } else { 1 }];

@@ -2,9 +2,9 @@
 //! KEP-2876).
 //!
 //! Owns compiling an expression and running it with a budget. `lex` reads tokens, `parse` builds trees, and `check`
-//! finds types. `value` contains values, `decl` the types that schemas declare; `eval`, `functions` and `library`
-//! evaluate. Nothing in this crate does I/O, reads a clock, or panics on outside data. A limit on steps bounds the time
-//! of an evaluation, and a limit on the bytes that steps copy bounds its memory.
+//! finds types. `value` defines values, and `decl` the types that schemas declare. `eval`, `functions` and `library`
+//! evaluate expressions. Nothing in this crate does I/O, reads a clock, or panics on outside data. A limit on
+//! operations bounds the time of an evaluation, and a limit on copied bytes bounds its memory.
 //!
 //! The crate uses no library for CEL. `cel` 0.15 has no type check and no limit on the cost of an evaluation, and a
 //! real server's answers depend on both (docs/decisions/009).
@@ -50,10 +50,11 @@ pub use quantity::Quantity;
 pub use refused::{Issue, Issues, Refused};
 pub use time::{read as read_time, read_date, read_duration};
 
-/// The longest expression. kube-apiserver limits only the cost; people write conditions of less than 1 KiB.
+/// Maximum length of an expression. kube-apiserver limits only the cost; people write conditions of less than 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
-/// Largest cost of all conditions of one webhook. A step costs one unit, and so do ten bytes that are read or copied.
-/// kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because a run occupies its thread.
+/// Largest cost of all conditions of one webhook. An operation costs one unit, and so do ten bytes that are read or
+/// copied. kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because an evaluation
+/// occupies its thread.
 pub const BUDGET: u64 = 500_000;
 
 /// Whether a text is an absolute URL or path.
@@ -61,7 +62,6 @@ pub fn is_uri(text: &str) -> bool {
     url::Url::read(text).is_ok()
 }
 
-/// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
     source: String,
@@ -70,18 +70,17 @@ pub struct Program {
     patterns: HashMap<String, Arc<Pattern>>,
     /// Number of patterns that were compiled with the expression.
     pub compiled: usize,
-    /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
-    /// Why the result cannot be used, if an object literal in the expression has a type that does not fit its field.
+    /// The error for the result, if an object literal in the expression has another type than the field that contains
+    /// it.
     pub misnamed: Option<String>,
 }
 
-/// A value with a schema, and its old state, as a rule sees them.
+/// A value with a schema, and its old state, for the evaluation of a rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The type that the schema declares.
     pub decl: &'a Decl,
-    /// The variable `self`.
     pub value: &'a Value,
     /// The variable `oldSelf`; `None` if there is no old state.
     pub old: Option<&'a Value>,
@@ -92,9 +91,9 @@ pub struct Subject<'a> {
 /// The type that the result of an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// A boolean, as for a rule.
+    /// A boolean: the result of a rule.
     Truth,
-    /// A string, as for the message of a rule.
+    /// A string: the message of a rule.
     Text,
     /// `Object{…}`: the configuration that a mutation applies.
     Object,
@@ -109,7 +108,6 @@ pub struct Input<'a> {
     pub object: &'a Value,
     /// `oldObject`: the stored object; `null` if the object is being created.
     pub old_object: &'a Value,
-    /// `request` of the `AdmissionReview`.
     pub request: &'a Value,
 }
 
@@ -126,12 +124,12 @@ pub struct Surroundings<'a> {
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     scope: Vec<(&'a str, Val<'a>)>,
-    /// Sorted by name.
+    /// The results of the policy's `variables`, sorted by name.
     variables: Rc<Vec<(Val<'a>, Val<'a>)>>,
 }
 
 impl<'a> Evaluation<'a> {
-    /// Begins an evaluation without `variables`.
+    /// Begins an evaluation in which `variables` is still empty.
     pub fn new(input: &Input<'a>, around: &Surroundings<'a>) -> Self {
         let scope = vec![
             ("object", Val::of(input.object)),
@@ -185,12 +183,11 @@ impl<'a> Evaluation<'a> {
 }
 
 impl Program {
-    /// The source text of the expression.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Compiles an expression of an admission policy. With `None`, the result may have any type.
+    /// Compiles an expression of an admission policy. If `wanted` is `None`, the result may have any type.
     pub fn compile_in_policy(source: &str, wanted: Option<Wanted>) -> Result<Self, Refused> {
         let mutates = matches!(wanted, Some(Wanted::Object | Wanted::Patches));
         let (program, answer) = Self::made(source, if mutates { &Names::Mutation } else { &Names::Policy })?;
@@ -207,8 +204,8 @@ impl Program {
         }
     }
 
-    /// Compiles the condition of a webhook. The text of the error has the real server's form, so callers can show it in
-    /// a cause.
+    /// Compiles the condition of a webhook. The text of the error is kube-apiserver's, so callers can show it in the
+    /// cause of a `Status`.
     pub fn compile(source: &str) -> Result<Self, Refused> {
         let (program, answer) = Self::made(source, &Names::Review)?;
         if answer == Type::Bool { Ok(program) } else { Err(Refused::Condition) }

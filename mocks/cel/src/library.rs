@@ -2,7 +2,7 @@
 //! documentation, "Common Expression Language in Kubernetes", "CEL options, language features, and libraries").
 //!
 //! Owns the table of the functions' types. The modules `addresses`, `formats`, `quantity`, `semver`, `time` and `url`
-//! own the values.
+//! define the value types.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -81,7 +81,7 @@ const OVERLOADS: &[Overload] = &[
 ];
 const TIME_PARTS: &str = "getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds \
                           getMilliseconds";
-/// Functions whose types do not fit into the table.
+/// Functions whose types the table of overloads cannot express.
 const OTHERS: &[&str] = &["getQuery", "format.named", "validate"];
 
 pub(super) fn is_known(name: &str) -> bool {
@@ -92,7 +92,7 @@ fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
 
-/// The result type of a call; `None` if no overload fits the arguments.
+/// The result type of a call; `None` if no overload accepts the arguments.
 pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> Option<Type> {
     let texts = || Type::list(Type::Text);
     match (name, target, arguments) {

@@ -1,7 +1,7 @@
 //! The parser of CEL expressions, from tokens to a tree (CEL language definition, "Syntax").
 //!
-//! Owns precedence and the limit on the tree's depth: every later pass recurses over the tree. `calls` owns macros. A
-//! chain of `&&` or `||` is one node, however long it is.
+//! Owns precedence and the limit on the tree's depth, because every later step recurses over the tree. `calls` owns
+//! macros. A chain of `&&` or `||` is one node of the tree, however long the chain is.
 
 use super::Issue;
 use super::lex::{Token, Word, words};
@@ -132,7 +132,7 @@ impl Parser {
         self.tokens[self.next].at
     }
 
-    /// Takes the next token; at the end, returns `End` again and again.
+    /// Takes the next token; at the end of the expression, each call returns `End`.
     fn take(&mut self) -> Token {
         let token = self.tokens[self.next].clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -156,7 +156,7 @@ impl Parser {
         Issue::at(self.at(), format!("Syntax error: mismatched input '{found}' expecting {expected}"))
     }
 
-    /// Parses `a ? b : c`, or an expression that binds more strongly.
+    /// Parses `a ? b : c`, or an expression of higher precedence.
     fn expression(&mut self) -> Result<Node, Issue> {
         // The tree is bounded by its nodes. Brackets make no nodes, so the recursion is bounded as well.
         self.depth += 1;

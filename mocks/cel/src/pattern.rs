@@ -8,7 +8,7 @@ use super::re2::{self, Refused};
 /// read each byte more often.
 const PATTERN_SIZES: &[(usize, usize)] = &[(16 * 1024, 1), (64 * 1024, 4), (512 * 1024, 32)];
 
-/// A compiled pattern and the cost per byte of a text.
+/// A compiled pattern and the cost per byte of a searched text.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub regex: Regex,

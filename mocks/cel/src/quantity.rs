@@ -3,7 +3,7 @@
 //! Owns parsing quantities and their canonical form ("Quantity" in the Kubernetes API reference): no fraction, no
 //! trailing zeros, the largest suffix that keeps the value, at most nine decimal places.
 
-/// Number of decimal places that are kept; further digits are rounded up.
+/// Number of decimal places that a quantity keeps; further digits are rounded up.
 const PLACES: u32 = 9;
 /// The largest quantity: 2^63 - 1.
 const MAX: i128 = i64::MAX as i128;
@@ -74,7 +74,7 @@ impl Quantity {
         if self.nano % unit == 0 { i64::try_from(self.nano / unit).ok() } else { None }
     }
 
-    /// The nearest floating-point number.
+    /// The floating-point number that is nearest to the quantity.
     pub fn approximate(self) -> f64 {
         self.nano as f64 / 1e9
     }
@@ -88,13 +88,13 @@ impl Quantity {
         }
     }
 
-    /// The sum, with the suffix form of `self`.
+    /// The sum of two quantities, with the kind of suffix that `self` has.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_add(other.nano), form: self.form }
     }
 
-    /// The difference, with the suffix form of `self`.
+    /// The difference of two quantities, with the kind of suffix that `self` has.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_sub(other.nano), form: self.form }
@@ -109,7 +109,7 @@ impl Quantity {
         Self { nano, ..self }
     }
 
-    /// The quantity in the form in which a real server returns it.
+    /// The quantity in the canonical form, in which a real API server returns it.
     pub fn canonical(self) -> String {
         let unit = 10_i128.pow(PLACES);
         let whole = self.nano % unit == 0;

@@ -3,21 +3,21 @@
 //! Owns the differences between the crate `regex` and RE2 (<https://github.com/google/re2/wiki/Syntax>). In RE2,
 //! character classes and word boundaries are ASCII, and `\Q…\E` is literal. A brace without a count and a bracket in a
 //! class are literal too, and `\<` is no boundary. RE2 allows no double repetition operators and no counts above a
-//! thousand. Patterns with other differences are rejected.
+//! thousand. Patterns that differ in other features are rejected.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use regex::{Regex, RegexBuilder};
 
-/// The largest count of a repetition, as in RE2.
+/// The largest count of a repetition such as `a{1000}`, as in RE2.
 const REPEAT_MAX: u32 = 1_000;
 /// The named ASCII classes, such as `[:alpha:]`.
 const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
     "xdigit",
 ];
-/// Largest size of a compiled pattern: the default of the crate `regex`.
+/// Largest size of a compiled pattern in bytes: the default of the crate `regex`.
 const SIZE_MAX: usize = 10 * 1024 * 1024;
 
 /// Why a pattern does not compile, with Go's messages where they are known.
@@ -26,13 +26,12 @@ pub enum Refused {
     /// The compiled pattern would be too large.
     #[error("expression is too large")]
     TooLarge,
-    /// The pattern has two repetition operators in a row.
+    /// The pattern has two repetition operators in a row, such as `a**`.
     #[error("invalid nested repetition operator: `{0}`")]
     Nested(String),
     /// A count is too large, or its maximum is below its minimum.
     #[error("invalid repeat count: `{0}`")]
     Count(String),
-    /// The pattern has an unknown class of characters.
     #[error("invalid character class range: `[:{0}:]`")]
     Class(String),
     /// The crate `regex` rejects the pattern.
@@ -45,7 +44,7 @@ fn reason(error: &regex::Error) -> String {
     error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)
 }
 
-/// A pattern of a schema; messages show it as the schema has it.
+/// A pattern of a schema; error messages show it as the schema contains it.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     regex: Regex,
@@ -59,12 +58,10 @@ impl Pattern {
         Ok(Self { regex, source: source.into() })
     }
 
-    /// Whether the pattern matches a part of the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// The source of the pattern.
     pub fn as_str(&self) -> &str {
         &self.source
     }
@@ -118,7 +115,7 @@ pub fn translate(pattern: &str) -> Result<String, Refused> {
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     out: String,
-    /// How often the last element may repeat, multiplied by the repetitions in it.
+    /// Maximum number of repetitions of the last element, multiplied by the repetitions inside it.
     last: u32,
     /// The largest value of `last` in each open group; the first entry is for the whole pattern.
     groups: Vec<u32>,
@@ -146,7 +143,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a count after its `{`; `None` if the brace is literal.
+    /// Reads the count of a repetition after its `{`; `None` if the brace is literal.
     fn count(&mut self) -> Result<Option<String>, Refused> {
         let mut ahead = self.rest.clone();
         let Some((least, most)) = counts(&mut ahead) else { return Ok(None) };
@@ -168,7 +165,6 @@ impl Reader<'_> {
         Ok(Some(shown))
     }
 
-    /// Translates an escape sequence.
     fn escape(&mut self, in_class: bool) {
         let Some(letter) = self.rest.next() else { return self.out.push('\\') };
         // A nested class is a part of its parent, so this also holds between brackets.
@@ -229,7 +225,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Translates `[:alpha:]` in a class; returns whether such a name was there.
+    /// Translates a named class such as `[:alpha:]` in a character class; returns whether there was one.
     fn named(&mut self) -> Result<bool, Refused> {
         let mut ahead = self.rest.clone();
         ahead.next();
@@ -250,7 +246,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Translates one character of a class, or a range of characters.
+    /// Translates one character of a character class, or a range such as `a-z`.
     fn range(&mut self) {
         self.member();
         let mut ahead = self.rest.clone();
@@ -261,7 +257,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Translates one character of a class. Characters with a special meaning only in the crate are escaped.
+    /// Translates one character of a character class. Characters that are special only for the crate `regex` are
+    /// escaped.
     fn member(&mut self) {
         match self.rest.next() {
             Some('\\') => self.escape(true),
@@ -271,7 +268,7 @@ impl Reader<'_> {
     }
 }
 
-/// The digits of `2}`, `2,}` or `2,3}`; a number must not begin with a zero.
+/// The minimum and maximum in `2}`, `2,}` or `2,3}`; a number must not begin with a zero.
 fn counts(ahead: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
     let number = |ahead: &mut Peekable<Chars<'_>>| {
         let digits: String = std::iter::from_fn(|| ahead.next_if(char::is_ascii_digit)).collect();
@@ -389,7 +386,7 @@ mod tests {
         }
     }
 
-    /// The usual patterns for names compile to a small size.
+    /// Common patterns for names of objects compile to a small size.
     #[test]
     fn counted_classes_stay_small() {
         let pattern = r"^[\w.-]{1,253}$";

@@ -18,10 +18,8 @@ pub enum Refused {
     /// The types are right, but a pattern in the expression does not compile.
     #[error("program instantiation failed: error parsing regexp: {0}")]
     Pattern(#[source] re2::Refused),
-    /// The result of a condition is not of type bool.
     #[error("must evaluate to bool")]
     Condition,
-    /// The result of a rule is not of type bool.
     #[error("cel expression must evaluate to a bool")]
     Rule,
     /// The result of a mutation has the wrong type.
@@ -40,16 +38,14 @@ pub enum Refused {
     Message(#[source] Box<Refused>),
 }
 
-/// The errors in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issues {
-    /// The source text of the expression.
     pub expression: String,
     /// The errors of the expression, at least one.
     pub list: Vec<Issue>,
 }
 
-/// An error and its position in bytes.
+/// A compile error, and its position in the expression in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub at: usize,
@@ -61,7 +57,7 @@ impl Issue {
         Self { at, why }
     }
 
-    /// The error as kube-apiserver shows it: the position, the line, and a mark below the line.
+    /// The text of the error as kube-apiserver shows it: the position, the line, and a mark below the line.
     fn shown(&self, source: &str) -> String {
         let before = source.get(..self.at).unwrap_or(source);
         let line = before.matches('\n').count();

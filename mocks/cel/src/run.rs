@@ -1,6 +1,6 @@
 //! The state of one evaluation of a CEL expression: the budget, the variables and the compiled patterns.
 //!
-//! Owns the count of steps; `equality` compares values. Every operation fails once the budget is used up.
+//! Owns the budget; every operation fails once it is used up. The module `equality` compares values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,11 @@ use super::value::{Map, Val};
 
 mod equality;
 
-/// Number of bytes that may be read or copied at the cost of one step, as in a real server.
+/// Number of bytes that may be read or copied at the cost of one operation, as in a real server.
 const BYTES_PER_STEP: usize = 10;
 
 pub(super) type Found<'a> = Result<Val<'a>, Failed>;
 
-/// The state of one evaluation.
 pub(super) struct Run<'a, 'b> {
     pub budget: &'b mut u64,
     /// The variables of the expression, then those of the surrounding macros, the innermost last.
@@ -32,7 +31,7 @@ pub(super) fn no_overload<T>() -> Result<T, Failed> {
 }
 
 impl<'a> Run<'a, '_> {
-    /// Subtracts steps from the budget.
+    /// Subtracts `steps` units from the budget.
     pub(crate) fn pay(&mut self, steps: usize) -> Result<(), Failed> {
         let left = self.budget.checked_sub(steps as u64);
         *self.budget = left.unwrap_or(0);
@@ -51,7 +50,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// The entries of a map; subtracts the cost of all entries from the budget.
+    /// The entries of a map; the cost of all entries is subtracted from the budget.
     pub(crate) fn entries(&mut self, map: &Map<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Failed> {
         self.pay(map.len())?;
         let entries = map.entries();

@@ -12,7 +12,7 @@ pub(super) struct Semver {
     before: Vec<Identifier>,
 }
 
-/// One identifier of the pre-release. Numbers come before words.
+/// One identifier of a version's pre-release. In the order of versions, numbers come before words.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
@@ -24,7 +24,7 @@ enum Identifier {
 pub enum Error {
     #[error("Version string empty")]
     Empty,
-    /// The text has fewer than three numbers.
+    /// The version has fewer than three numbers.
     #[error("No Major.Minor.Patch elements found")]
     Short,
     /// The text has fewer than three numbers before a pre-release or build metadata.
@@ -34,20 +34,20 @@ pub enum Error {
     EmptyPart(&'static str),
     #[error("Invalid character(s) found in {of} {text:?}")]
     Letters {
-        /// The part of the version, as the message names it.
+        /// The name of the wrong number in the error message.
         of: &'static str,
         text: String,
     },
     #[error("{of} must not contain leading zeroes {text:?}")]
     Zeroes {
-        /// The part of the version, as the message names it.
+        /// The name of the wrong number in the error message.
         of: &'static str,
         text: String,
     },
     /// The number does not fit into 64 bits.
     #[error("{of} number is too large: {text:?}")]
     TooLarge {
-        /// The part of the version, as the message names it.
+        /// The name of the wrong number in the error message.
         of: &'static str,
         text: String,
     },
@@ -110,7 +110,7 @@ impl Semver {
     }
 }
 
-/// The text without leading zeros.
+/// Removes leading zeros from a number.
 fn without_zeros(part: &str) -> String {
     let rest = part.trim_start_matches('0');
     match part.len() {

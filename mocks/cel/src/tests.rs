@@ -33,7 +33,8 @@ fn run(source: &str) -> Result<bool, String> {
     program.run(&input, &mut BUDGET.clone()).map_err(|why| why.to_string())
 }
 
-/// Each variable has the one before twice, so that thirty of them would have a thousand million values.
+/// If each variable contains the previous one twice, thirty variables would contain a thousand million values; the
+/// evaluation fails.
 #[test]
 fn a_value_that_grows_by_sharing_does_not_leave_an_evaluation() {
     let (object, request) = (object(), request());
@@ -312,7 +313,7 @@ fn what_is_refused() {
     assert!(refused.ends_with("\n |  bar\n | .^"), "{refused}");
 }
 
-/// No deep or long expression overflows the stack or takes a second.
+/// No deeply nested or long expression overflows the stack or takes a second.
 #[test]
 fn what_is_too_deep_or_too_long() {
     for source in [
@@ -414,7 +415,7 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any source is rejected, or it runs and ends without a panic.
+    /// Any source text is rejected, or runs and ends without a panic.
     #[test]
     fn never_panics(source in source(), text in "\\PC{0,40}") {
         for source in [source, text] {

@@ -1,7 +1,7 @@
 //! Times and durations in CEL (CEL language definition, "Timestamp" and "Duration"). Durations are written as in Go.
 //!
-//! Owns parsing and printing times and durations, and their parts such as hours. A duration is a 64-bit count of
-//! nanoseconds, as in a real server.
+//! Owns parsing and printing times and durations, and reading their components such as hours. A duration is a 64-bit
+//! count of nanoseconds, as in a real server.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -26,7 +26,7 @@ const TEXT_MAX_BYTES: usize = 128;
 /// represent the last 26 hours, because in some time zones they are in the year 10000.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// The names of units in durations. Words that begin with the last name of a unit also count as the unit.
+/// The names of units in durations. The last name of a unit may have any ending, as in `minutes`.
 const WORDS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -88,7 +88,7 @@ pub fn read_duration(text: &str) -> Option<i64> {
     read_span(text).or_else(|| read_words(text))
 }
 
-/// Parses numbers with units anywhere in a text. Like the real server's library, it skips all other text.
+/// Parses numbers with units anywhere in a text. All other text is skipped, as by the real server's library.
 fn read_words(text: &str) -> Option<i64> {
     let (mut total, mut rest) = (None, text);
     if text.len() > TEXT_MAX_BYTES {

@@ -1,7 +1,7 @@
 //! The types of CEL expressions.
 //!
-//! Owns the names of types, their compatibility, and the fields of a request. Each place in a schema that declares an
-//! object has a type of its own.
+//! Owns the names of types, their compatibility, and the fields of a request. Each object declaration in a schema is a
+//! type of its own.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) enum Type {
     Object(Declared),
 }
 
-/// The declaration of an object. Two such types are equal only if the same place in a schema declares them.
+/// The declaration of an object. Two declared types are equal only if they come from the same declaration in a schema.
 #[derive(Debug, Clone)]
 pub(super) struct Declared(Arc<Decl>);
 
@@ -49,7 +49,6 @@ impl Eq for Declared {}
 
 pub(super) const TIME: Type = Type::Struct("google.protobuf.Timestamp");
 pub(super) const DURATION: Type = Type::Struct("google.protobuf.Duration");
-/// The type of the objects that mutations make.
 pub(super) const OBJECT: Type = Type::Struct("Object");
 pub(super) const JSON_PATCH: Type = Type::Struct("JSONPatch");
 /// The names of types that expressions can use as values.

@@ -1,13 +1,13 @@
 //! URLs in CEL expressions: absolute URLs and absolute paths (Kubernetes documentation, "Kubernetes URL library"; RFC
 //! 3986).
 //!
-//! Owns splitting a URL into its parts. This module must not resolve host names or relative URLs.
+//! Owns splitting a URL into its components. This module must not resolve host names or relative URLs.
 
 use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-/// The parts of a URL as they were written, without decoding.
+/// The components of a URL as they were written, without decoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
     source: String,
@@ -46,7 +46,6 @@ pub enum Why {
     Colon,
     #[error("missing ']' in host")]
     Bracket,
-    /// The port is not a number.
     #[error("invalid port after host")]
     Port,
     #[error("invalid character in host name")]

@@ -21,9 +21,9 @@ use super::time;
 use super::url::Url;
 use crate::quantity::Quantity;
 
-/// Deepest nesting of a value that leaves an evaluation: less than the limit of stored objects.
+/// Deepest nesting of a value that an evaluation may return: less than the limit for stored objects.
 const DEPTH_MAX: usize = 100;
-/// Maximum number of values in a value that leaves an evaluation: more than an object of the largest size has.
+/// Maximum number of nested values in a value that an evaluation may return: more than the largest stored object has.
 const NODES_MAX: usize = 1_000_000;
 
 #[derive(Debug, Clone)]
@@ -213,8 +213,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether the value is at most [`DEPTH_MAX`] deep and has at most [`NODES_MAX`] nodes. Values share their parts,
-    /// so an expression can make a value in a few steps that has far more nodes than steps.
+    /// Whether the value is at most [`DEPTH_MAX`] deep and has at most [`NODES_MAX`] nodes. Values share their
+    /// contents, so an expression can make a value that has far more nodes than the evaluation has operations.
     pub(crate) fn is_bounded(&self) -> bool {
         let mut nodes = NODES_MAX;
         self.fits(DEPTH_MAX, &mut nodes)
@@ -266,7 +266,6 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The name of the value's type, which `type(…)` returns.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -343,7 +342,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The sum of an empty list, whose type depends on the declared type of the items.
+    /// The sum of the list if it is empty; the type of this zero depends on the declared type of the items.
     pub(crate) fn zero(&self) -> Val<'a> {
         match self {
             Self::Typed(_, Decl::Double, _) => Val::Double(0.0),

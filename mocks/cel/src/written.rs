@@ -1,7 +1,8 @@
-//! `'…'.format([…])` and the text form of CEL values (CEL string extensions, version 2, as in Kubernetes: "Format").
+//! `'…'.format([…])` and the conversion of CEL values to text (CEL string extensions, version 2, as in Kubernetes:
+//! "Format").
 //!
-//! Owns the verbs, the types of their arguments, and the English form of numbers. Each piece of the resulting text
-//! costs budget.
+//! Owns the verbs, the types of their arguments, and the English notation of numbers. The cost of the resulting text is
+//! subtracted from the budget.
 
 use std::fmt::Write as _;
 
@@ -11,7 +12,7 @@ use super::time;
 use super::types::{DURATION, TIME, Type};
 use super::value::{List, Map, Val};
 
-/// Default number of decimal places.
+/// Default number of decimal places of the verbs `%f` and `%e`.
 const PLACES: usize = 6;
 /// Maximum number of decimal places: far more than a 64-bit floating-point number distinguishes.
 const PLACES_MAX: usize = 100;
@@ -25,13 +26,13 @@ struct Clause {
     places: Option<usize>,
 }
 
-/// A piece of a format text: plain text or a verb.
+/// A part of a format text: plain text or a verb.
 enum Part<'t> {
     Plain(&'t str),
     Clause(Clause),
 }
 
-/// Splits a format text into its pieces; `given` is the number of arguments.
+/// Splits a format text into plain texts and verbs; `given` is the number of arguments.
 struct Parts<'t> {
     rest: &'t str,
     next: usize,
@@ -75,7 +76,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Reads the precision before a verb, such as `.3`; returns also the rest of the text.
+/// Reads the precision before a verb, such as `.3`; returns the precision and the rest of the text.
 fn precision(rest: &str) -> Result<(Option<usize>, &str), Unfilled> {
     let Some(digits) = rest.strip_prefix('.') else { return Ok((None, rest)) };
     let end = digits.find(|c: char| !c.is_ascii_digit()).ok_or(Unfilled::PlacesEnd)?;
@@ -181,7 +182,7 @@ fn hex(run: &mut Run<'_, '_>, bytes: &[u8], verb: char) -> Result<String, Failed
     Ok(bytes.iter().map(shown).collect())
 }
 
-/// A number in English form: `-1,234.50`.
+/// Formats a number as in English: `-1,234.50`.
 fn fixed(number: f64, places: usize) -> String {
     if !number.is_finite() {
         return endless(number);
@@ -199,7 +200,7 @@ fn fixed(number: f64, places: usize) -> String {
     out + part
 }
 
-/// A number in scientific form with narrow spaces: `1.500000 × 10⁰³`.
+/// Formats a number with an exponent and narrow spaces: `1.500000 × 10⁰³`.
 fn scientific(number: f64) -> String {
     if !number.is_finite() {
         return endless(number);
@@ -225,7 +226,7 @@ fn endless(number: f64) -> String {
     }
 }
 
-/// A floating-point number as Go writes it: very large and very small numbers have an exponent.
+/// Formats a floating-point number as Go does: very large and very small numbers have an exponent.
 pub(super) fn real(number: f64) -> String {
     if !number.is_finite() {
         let infinite = if number > 0.0 { "+Inf" } else { "-Inf" };

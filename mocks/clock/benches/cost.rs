@@ -1,7 +1,7 @@
 //! A benchmark of a faster clock: a read of the time, a wait with a limit, and the CPU time of a busy Go program.
 //!
-//! `cargo bench -p mock-clock` prints a table; docs/measured/clock.md has such figures. The benchmark checks no limits,
-//! because other work of the machine changes the figures.
+//! `cargo bench -p mock-clock` prints a table; docs/measured/clock.md has measured figures. The benchmark checks no
+//! limits, because other work of the machine changes the figures.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const READS: u32 = 1_000_000;
 const WAITS: u32 = 20_000;
-/// Number of runs. The fastest run counts, because other processes slow runs down.
+/// Number of repetitions of each measurement. The fastest counts, because other processes slow down the others.
 const TRIES: usize = 5;
 const CLOCK: &str = env!("CARGO_BIN_EXE_longhaul-clock");
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/busy");
@@ -57,7 +57,7 @@ fn under(program: &Path, summary: Option<&Path>) -> Command {
     command
 }
 
-/// Nanoseconds for one of `count` calls.
+/// Average time of one of `count` calls, in nanoseconds.
 fn per(count: u32, mut what: impl FnMut()) -> u128 {
     let began = Instant::now();
     (0..count).for_each(|_| what());
@@ -97,7 +97,7 @@ fn busy() {
     );
 }
 
-/// The CPU time of a program until it ends. The kernel adds that time to the children's time of its parent.
+/// The CPU time of a program from start to end, read from this process's `RUSAGE_CHILDREN`.
 fn processor_time(command: &mut Command) -> Duration {
     let of_children = || {
         let text = std::fs::read_to_string("/proc/self/stat").unwrap();

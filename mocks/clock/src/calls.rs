@@ -1,10 +1,10 @@
 //! The table of system calls with times: which argument contains the time, and its meaning.
 //!
-//! The tracer does not stop calls that are missing in the table.
+//! The tracer never stops a system call that is missing in the table.
 
 use crate::forms::Form;
 
-/// One system call with a time.
+/// One system call that takes or returns a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     /// The name of the call in the C library.
@@ -14,30 +14,31 @@ pub struct Call {
     pub kind: Kind,
 }
 
-/// How a call contains a time, and how the tracer treats the call.
+/// Where a system call contains a time, and how the tracer treats the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Kind {
-    /// A wait; `limit` is the argument with the address of its longest duration.
+    /// A wait; `limit` is the index of the argument with the address of the wait's time limit.
     Wait {
         limit: usize,
         form: Form,
         meaning: Meaning,
         rest: Rest,
     },
-    /// A wait for milliseconds in a register. The tracer replaces the call by one that waits for nanoseconds.
+    /// A wait whose time limit is a number of milliseconds in a register. The tracer replaces the call by a call with a
+    /// limit in nanoseconds.
     Millis {
         limit: usize,
         finer: Finer,
     },
-    /// Sets a timer: a period and the first expiry. Returns the old setting.
+    /// Sets a timer: a period and the first expiry. The kernel returns the old setting.
     Arm {
         new: usize,
         old: usize,
         form: Form,
         timer: Timer,
     },
-    /// Returns the remaining time of a timer.
+    /// The kernel returns the remaining time of a timer.
     Left {
         out: usize,
         form: Form,
@@ -57,13 +58,13 @@ pub enum Kind {
     Resolution,
     /// `timer_create`: the tracer remembers the clock of the timer.
     Create,
-    /// `setsockopt` and `getsockopt`, of which some options are times.
+    /// `setsockopt` and `getsockopt`: some options of sockets are times.
     SetOption,
     GetOption,
     /// `restart_syscall`: the kernel continues a wait that a signal interrupted.
     Restart,
-    /// The call fails with this error, because the tracer cannot see its times, or because it sets a time of the
-    /// machine.
+    /// The call fails with this error, because the tracer cannot see the call's times, or because the call would set
+    /// the machine's clock.
     Refused {
         error: i32,
         why: &'static str,
@@ -74,7 +75,6 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     Relative,
-    /// An instant of the wall clock.
     WallClock,
     /// An instant of the clock whose number is in the argument with this index.
     ClockIn(usize),
@@ -88,13 +88,13 @@ pub enum Meaning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     Nowhere,
-    /// Into the memory of the limit.
+    /// Into the memory that contains the wait's time limit.
     InPlace,
     /// To the address in this argument, after a signal.
     At(usize),
 }
 
-/// The call with nanoseconds that replaces a call with milliseconds.
+/// The system call with a limit in nanoseconds that replaces a call with a limit in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Finer {
@@ -107,7 +107,7 @@ pub enum Finer {
 /// How the tracer finds the clock of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timer {
-    /// `setitimer`: of its timers only the first kind counts real time.
+    /// `setitimer`: only its timer `ITIMER_REAL` counts real time.
     Process,
     /// `timerfd`: the first argument is the file descriptor.
     File,
@@ -115,14 +115,14 @@ pub enum Timer {
     Posix,
 }
 
-/// Operations of `futex` whose fourth argument is a limit: a duration for [`libc::FUTEX_WAIT`], an instant for the
+/// Operations of `futex` whose fourth argument is a time limit: a duration for [`libc::FUTEX_WAIT`], an instant for all
 /// others.
 pub const FUTEX_WAITS: [i32; 5] =
     [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2, libc::FUTEX_WAIT_REQUEUE_PI];
 /// The bits of a futex operation without its flags.
 pub const FUTEX_OPERATION: u64 = 127;
 
-/// Socket options that are times: level, name and unit.
+/// Socket options that are times: each with its level, name and unit.
 pub const SOCKET_OPTIONS: &[(i32, i32, OptionUnit)] = &[
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO, OptionUnit::Time),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO, OptionUnit::Time),
@@ -153,7 +153,6 @@ const fn wait(name: &'static str, number: i64, limit: usize, meaning: Meaning, r
 
 /// The bit in the call number of x32, an ABI of x86-64 with 32-bit pointers.
 pub const SHORT_WORDS: u32 = 0x4000_0000;
-/// The treatment of x32 calls: they are refused.
 pub const NO_SHORT_WORDS: Kind = Kind::Refused {
     error: libc::ENOSYS,
     why: "calls of x32 are refused, since their times have another form: the program is told that the kernel has none; build it for x86-64",
@@ -162,8 +161,8 @@ pub const NO_SHORT_WORDS: Kind = Kind::Refused {
 const IO_URING: &str = "io_uring is refused, since its limits of time cannot be seen from outside: the program is told that the kernel has none";
 const SETTING: &str = "the machine's clock is not to be set by a program whose own goes faster";
 
-/// Calls that every CPU has. Some C libraries lack names for numbers from 424 on; those numbers are the same on every
-/// CPU.
+/// System calls that exist on every CPU type. Some C libraries lack names for numbers from 424 on; those numbers are
+/// the same on every CPU type.
 const EVERYWHERE: &[Call] = {
     use Meaning::{ClockIn, Flagged, Futex, Relative, WallClock};
     &[
@@ -202,7 +201,7 @@ const EVERYWHERE: &[Call] = {
     ]
 };
 
-/// Calls of older CPU types, which the C library emulates on newer types.
+/// System calls that only older CPU types have; the C library emulates them on newer types.
 #[cfg(target_arch = "x86_64")]
 const HERE: &[Call] = &[
     call("poll", libc::SYS_poll, Kind::Millis { limit: 2, finer: Finer::Ppoll }),
@@ -234,12 +233,11 @@ const fn left(out: usize, form: Form, timer: Timer) -> Kind {
     Kind::Left { out, form, timer }
 }
 
-/// All calls with a time on this CPU.
+/// All system calls with a time on this CPU type.
 pub fn all() -> impl Iterator<Item = &'static Call> {
     EVERYWHERE.iter().chain(HERE)
 }
 
-/// The system call with this number.
 pub fn of(number: i64) -> Option<&'static Call> {
     all().find(|call| call.number == number)
 }

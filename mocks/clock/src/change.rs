@@ -1,6 +1,6 @@
-//! The plan for one system call: its changed arguments, and the step after the call.
+//! The plan for one system call: its changed arguments, and the tracer's action after the call.
 //!
-//! Owns the types of plans and of their inputs.
+//! Owns the types of plans, and of the inputs from which a plan is made.
 
 use crate::clock::Clock;
 use crate::forms::{Form, bytes, words};
@@ -22,7 +22,7 @@ pub trait Memory {
     /// The kernel's number of the clock of a POSIX timer.
     fn clock_of_timer(&self, timer: i32) -> Option<i32>;
 
-    /// Reads a time, which is two words.
+    /// Reads a time, which is two words of 64 bits.
     fn time(&self, address: u64) -> Option<[i64; 2]> {
         let mut buffer = [0; 16];
         self.read(address, &mut buffer)?;
@@ -33,7 +33,6 @@ pub trait Memory {
         self.write(address, &bytes(time))
     }
 
-    /// Reads an `int`.
     fn int(&self, address: u64) -> Option<i32> {
         let mut buffer = [0; 4];
         self.read(address, &mut buffer)?;
@@ -48,24 +47,23 @@ pub enum Plan {
     Pass,
     /// The call fails with an error.
     Refuse { error: i32, why: &'static str },
-    /// The call is changed, or a step follows it.
+    /// The call is changed, or the tracer acts after it.
     Change(Change),
 }
 
-/// A change of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
     /// The number of the call that replaces the program's call.
     pub number: Option<i64>,
     /// Arguments that replace the program's arguments.
     pub arguments: [Option<u64>; 6],
-    /// The step that the tracer does after the call.
+    /// The tracer's action after the call.
     pub then: Then,
-    /// The longest wait of the changed call, in real nanoseconds.
+    /// The time limit of the changed call, in real nanoseconds.
     pub waits_ns: Option<i128>,
 }
 
-/// The step that the tracer does after a call, in addition to restoring the arguments.
+/// The tracer's action after a system call, in addition to restoring the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     Nothing,
@@ -77,22 +75,22 @@ pub enum Then {
         to: u64,
         form: Form,
     },
-    /// Multiplies the remaining time of an interrupted sleep in the program's memory.
+    /// Multiplies the remaining time of an interrupted sleep in the program's memory by the clock's rate.
     Interrupted {
         at: u64,
         form: Form,
     },
-    /// After a `poll` that was made as another call: if the kernel repeats the call, it waits only for the remaining
-    /// time.
+    /// After a `poll` that the tracer replaced by another call: if the kernel repeats the call, it waits only for the
+    /// remaining time.
     Polled {
         from: u64,
     },
-    /// Multiplies a duration in the program's memory.
+    /// Multiplies a duration in the program's memory by the clock's rate.
     Longer {
         at: u64,
         form: Form,
     },
-    /// Multiplies a period and a remaining time in the program's memory.
+    /// Multiplies a timer's period and remaining time in the program's memory by the clock's rate.
     LongerTimer {
         at: u64,
         form: Form,
@@ -103,7 +101,7 @@ pub enum Then {
         form: Form,
         clock: i32,
     },
-    /// Writes the program's current wall clock; with `NowSeconds` the call also returns its seconds.
+    /// Writes the program's current wall-clock time; with `NowSeconds` the call also returns the seconds.
     Now {
         at: u64,
         form: Form,
@@ -120,7 +118,7 @@ pub enum Then {
         at: u64,
         clock: i32,
     },
-    /// Multiplies an `int` in the program's memory.
+    /// Multiplies a duration that is an `int` in the program's memory by the clock's rate.
     LongerInt {
         at: u64,
     },
@@ -130,21 +128,20 @@ pub enum Then {
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     pub clock: &'a Clock,
-    /// The address of [`SCRATCH_BYTES`] in the thread's memory that no other code uses.
+    /// The address of [`SCRATCH_BYTES`] bytes of the thread's memory that no other code uses.
     pub scratch: u64,
-    /// Whether the kernel has `epoll_pwait2`.
     pub has_fine_epoll: bool,
     /// The remaining time of a wait that the kernel repeats, in real nanoseconds.
     pub rest_ns: Option<i128>,
 }
 
 impl Change {
-    /// A change that consists only of the step after the call.
+    /// A change that leaves the call's arguments and only sets the tracer's action after the call.
     pub fn then(then: Then) -> Self {
         Self { number: None, arguments: [None; 6], then, waits_ns: None }
     }
 
-    /// The same change with one more replaced argument.
+    /// Adds one more replaced argument to the change.
     pub fn with(mut self, index: usize, value: u64) -> Self {
         self.arguments[index] = Some(value);
         self

@@ -1,33 +1,32 @@
 //! A faster clock: converts the kernel's times to the program's times and back.
 //!
-//! Pure except for the start. Each clock of the kernel has an origin: a reading of that clock, and the program's time
-//! at that instant. After the origin the clock runs at the new speed, before the origin at the former speed.
-//! [`crate::shift`] makes another clock for a later change.
+//! Pure, except that [`Clock::starting`] reads the kernel's clocks. Each clock of the kernel has an origin: the
+//! kernel's time and the program's time at one instant. After the origin the program's clock runs at the new speed,
+//! before the origin at the former speed. [`crate::shift`] makes another [`Clock`] for a later change.
 
 use crate::forms::SECOND;
 use crate::sys;
 
-/// Number of the kernel's clocks. Higher numbers are clocks of devices and processes.
+/// Number of the kernel's clocks. Higher clock numbers are clocks of devices and processes.
 pub const CLOCKS: usize = 12;
 /// `CLOCK_REALTIME`, which also `gettimeofday`, `time` and the absolute limits of `futex` and `mq_timedsend` use.
 pub const REALTIME: i32 = libc::CLOCK_REALTIME;
 /// Number of fractional bits of a speed.
 pub const SPEED_BITS: u32 = 32;
-/// Words of a clock in a program's memory: its speed, its origins, the program's times at the origins, and the former
-/// speed.
+/// Number of 8-byte words of a clock in a program's memory: its speed, its origins, the program's times at the origins,
+/// and the former speed.
 pub const WORDS: usize = 2 + 2 * CLOCKS;
 
-/// The clock of a program and its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     rate: u32,
     /// Nanoseconds of the program's time in one real nanosecond, with [`SPEED_BITS`] fractional bits.
     pub(crate) speed: u64,
-    /// The speed before the origins. A thread may read the kernel's time before the clock is changed and convert it
-    /// afterwards.
+    /// The speed before the origins, needed because a thread may read the kernel's time before the clock is changed and
+    /// convert it afterwards.
     pub(crate) before: u64,
-    /// The kernel's reading at the origin, in nanoseconds, by clock number; 0 for a clock that stays unchanged (clocks
-    /// of CPUs, and unknown clocks).
+    /// The kernel's time at the origin, in nanoseconds, by clock number; 0 for a clock that is not converted (CPU-time
+    /// clocks and unknown clocks).
     pub(crate) origins: [i64; CLOCKS],
     /// The program's time at the origin, in nanoseconds, by clock number.
     pub(crate) shown: [i64; CLOCKS],
@@ -53,7 +52,7 @@ impl Clock {
         Self { rate, speed, before: speed, origins, shown: origins }
     }
 
-    /// A clock for tests, with this origin.
+    /// A clock for tests, with the same origin for all converted clock numbers.
     #[cfg(test)]
     pub(crate) fn of_test(rate: u32, origin: i64) -> Self {
         let mut origins = [origin; CLOCKS];
@@ -69,7 +68,7 @@ impl Clock {
         self.rate
     }
 
-    /// The clock in the form that the code in programs reads.
+    /// The clock in words of 64 bits, for the code that is added to programs.
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         let all = self.origins.iter().chain(&self.shown).map(|reading| reading.cast_unsigned());
@@ -79,12 +78,12 @@ impl Clock {
         words
     }
 
-    /// The index of a clock that is converted; `None` for a clock that stays unchanged.
+    /// The array index of a clock number that is converted; `None` for a clock that is not converted.
     fn place(&self, id: i32) -> Option<usize> {
         usize::try_from(id).ok().filter(|place| self.origins.get(*place).is_some_and(|origin| *origin != 0))
     }
 
-    /// Whether a clock is converted.
+    /// Whether the program sees the clock with this number converted.
     pub fn is_own(&self, id: i32) -> bool {
         self.place(id).is_some()
     }
@@ -104,8 +103,8 @@ impl Clock {
         real_ns.saturating_mul(i128::from(self.speed)) >> SPEED_BITS
     }
 
-    /// Converts an instant of the program to the kernel's time; rounded up, and never before the kernel's epoch. `None`
-    /// for a clock that stays unchanged.
+    /// Converts an instant of the program's time to the kernel's time; rounded up, and never before the kernel's epoch.
+    /// `None` for a clock that is not converted.
     pub fn real(&self, id: i32, own_ns: i128) -> Option<i128> {
         let place = self.place(id)?;
         let passed = (own_ns - i128::from(self.shown[place])) << SPEED_BITS;
@@ -113,8 +112,8 @@ impl Clock {
         Some(real.max(0))
     }
 
-    /// Converts an instant of the kernel to the program's time. An instant of a clock that stays unchanged is returned
-    /// as it is.
+    /// Converts an instant of the kernel's time to the program's time. An instant of a clock that is not converted is
+    /// returned unchanged.
     pub fn own(&self, id: i32, real_ns: i128) -> i128 {
         match self.place(id) {
             Some(place) => {
@@ -125,18 +124,18 @@ impl Clock {
         }
     }
 
-    /// The same clock, as if its speed had always been this one.
+    /// A copy of the clock whose speed is `speed` before and after the origins.
     pub(crate) fn going(&self, speed: u64) -> Self {
         Self { speed, before: speed, ..*self }
     }
 
-    /// The speed at this distance from the origin; a negative distance lies before the origin.
+    /// The speed at `passed` nanoseconds after the origin; a negative number is a time before the origin.
     pub(crate) fn speed_at(&self, passed: i128) -> u64 {
         if passed < 0 { self.before } else { self.speed }
     }
 
-    /// The program's period before it was shortened. Division loses less than one real nanosecond, and periods are
-    /// whole microseconds.
+    /// Converts a real timer period back to the period that the program set, exactly: division loses less than a real
+    /// nanosecond, and periods are whole microseconds.
     pub fn period(&self, real_ns: i128) -> i128 {
         let long = self.longer(real_ns);
         let whole = long - long.rem_euclid(1000);
@@ -173,7 +172,7 @@ mod tests {
             prop_assert!(real == 0 || clock.own(1, real - 1) < i128::from(own));
         }
 
-        /// A later reading is never smaller, and the first reading equals the kernel's.
+        /// A later time of the clock is never smaller, and the first time equals the kernel's.
         #[test]
         fn time_does_not_go_back(rate in 1_u32..1000, first in 1_i64..1 << 60, step in 0_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1 << 50);
@@ -182,7 +181,7 @@ mod tests {
             prop_assert_eq!(own(1 << 50), 1 << 50);
         }
 
-        /// A program reads the period of a timer as it set the period.
+        /// If a program reads the period of a timer, it gets the period that it set.
         #[test]
         fn periods_come_back(rate in 1_u32..1000, micros in 1_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1);

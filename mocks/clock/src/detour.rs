@@ -1,19 +1,18 @@
 //! Waits without a stop by the tracer. After a wait stopped once, the code around its system-call instruction is
 //! rewritten. From then on the program itself shortens the limit and makes the call.
 //!
-//! This module is pure. It owns the addresses of the added code and of the threads' memory slots in each program, and
-//! the bytes that are written. The code is `detour/x86_64.s`. Other CPUs have no such code, so the tracer stops every
-//! wait.
+//! This pure module owns the addresses of the added code and of the threads' memory slots in each program, and the
+//! bytes that are written. The code is `detour/x86_64.s`. For other CPUs such code does not exist, so the tracer stops
+//! every wait.
 
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys;
 
-/// The address of the threads' memory slots: [`crate::places::PLACES`], and one more for threads without a slot of
-/// their own.
+/// The address of the threads' memory slots: [`crate::places::PLACES`] slots, and one that all further threads share.
 pub const PLACES: u64 = CODE + CODE_BYTES;
 pub const PLACE_BYTES: u64 = 4096;
 pub const PLACES_BYTES: u64 = PLACE_BYTES * (crate::places::PLACES + 1);
-/// The offset of the head in a thread's memory slot, as in `detour/x86_64.s`.
+/// The offset of the slot's header in a thread's memory slot, as in `detour/x86_64.s`.
 pub const HEAD: u64 = 2048;
 pub const COUNTS: u64 = 2072;
 /// Maximum number of rewritten system-call instructions of one program; the tracer stops at further instructions.
@@ -22,15 +21,15 @@ pub const SITES_MAX: u64 = 512;
 const TABLE: u64 = CODE + 0x1000;
 const STUBS: u64 = CODE + 0x2000;
 const STUB_BYTES: u64 = 64;
-/// The size of a stub as `usize`.
+/// Bytes of a stub: the added code for one system-call instruction.
 const STUB_SIZE: usize = 64;
-/// The offset in a stub behind the moved instruction.
+/// The offset behind the instruction that was moved into a stub.
 const AFTER_MOVE: u64 = BEFORE_BYTES as u64;
 const ADDRESSES: usize = 40;
 const PLAIN: u64 = 17;
 
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
-/// `mov eax, …`: five bytes that contain the number of the call.
+/// First byte of `mov eax, …`: five bytes that contain the number of the system call.
 const MOVE_NUMBER: u8 = 0xb8;
 /// `mov r9, [rsp + 8]`, before the call in the C library's `syscall`.
 const MOVE_SIXTH: [u8; BEFORE_BYTES] = [0x4c, 0x8b, 0x4c, 0x24, 0x08];
@@ -45,11 +44,11 @@ const JUMP_BYTES: usize = 7;
 /// How far a jump of two bytes reaches, in bytes.
 pub const REACH: u64 = 128;
 
-/// The code that is the same in every program.
+/// The added code that is the same in every program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detour {
     pub bytes: Vec<u8>,
-    /// The address of the one instruction whose calls the filter does not stop.
+    /// The address of the one system-call instruction whose calls the kernel's filter does not stop.
     pub call: u64,
     /// Where a thread continues if it could not write the remaining time of its wait.
     pub done: u64,
@@ -59,13 +58,13 @@ pub struct Detour {
 /// The bytes that redirect one system-call instruction (a site).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Address and bytes of the stub for this site.
+    /// Address and bytes of the added code (stub) for this site.
     pub stub: (u64, [u8; STUB_SIZE]),
     pub table: (u64, u64),
     /// Address and bytes of a jump between two functions, where no code runs.
     pub padding: Option<(u64, [u8; JUMP_BYTES])>,
-    /// Address and new bytes of the program's instructions. The tracer writes these bytes last. The first byte is a
-    /// breakpoint until all other bytes are written.
+    /// Address and new bytes of the program's instructions. The tracer writes this rewritten instruction last, with a
+    /// breakpoint as its first byte until all other bytes are written.
     pub site: (u64, Vec<u8>),
     /// For a thread that stopped in the rewritten bytes: the address where it stopped, and the address where it
     /// continues.
@@ -73,7 +72,7 @@ pub struct Rewrite {
 }
 
 impl Detour {
-    /// The added code; `None` for a CPU without such code.
+    /// The added code for waits; `None` on a CPU type for which there is none.
     pub fn of(has_fine_epoll: bool) -> Option<Self> {
         let code = sys::detour_code()?;
         let mut bytes = code.bytes;
@@ -82,9 +81,10 @@ impl Detour {
         Some(Self { bytes, call: CODE + code.call as u64, done: CODE + code.done as u64, end })
     }
 
-    /// Where a thread continues after an access to memory that is not mapped. Before the call, the thread goes to the
-    /// address in its third register, without a detour. After the call, the thread goes behind the failed write. `None`
-    /// if the thread was elsewhere.
+    /// Where a thread continues after an access to memory that is not mapped. A thread that accessed the memory before
+    /// its system call continues at the address in its third register and makes the original call. A thread that
+    /// accessed the memory after its call continues behind the failed write. `None` if the thread was not in the added
+    /// code.
     pub fn after_fault(&self, instruction: u64) -> Option<Fault> {
         let is_before = (CODE..self.call).contains(&instruction);
         let is_after = (self.call..self.end).contains(&instruction);
@@ -104,7 +104,7 @@ pub fn is_within(instruction: u64) -> bool {
     (CODE..CODE + CODE_BYTES).contains(&instruction)
 }
 
-/// Whether the added code handles the call with this number.
+/// Whether the added code handles the system call with this number.
 pub fn knows(number: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
     let old = [libc::SYS_epoll_wait, libc::SYS_poll];
@@ -121,9 +121,9 @@ pub fn knows(number: i64) -> bool {
     known.contains(&number) || old.contains(&number)
 }
 
-/// The bytes that redirect the system call at `site`, the `index`th site of its program; `around` contains the
-/// program's bytes from the address `from` on. `None` if no room is near the site and no instruction before it can be
-/// moved.
+/// The bytes that redirect the system call at `site`, the program's rewritten instruction number `index`; `around`
+/// contains the program's bytes from the address `from` on. `None` if there is no unused space near the site and no
+/// instruction before it can be moved.
 pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrite> {
     let at = usize::try_from(site.checked_sub(from)?).ok()?;
     if index >= SITES_MAX || around.get(at..at + 2)? != SYSTEM_CALL {
@@ -155,7 +155,7 @@ pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrit
     })
 }
 
-/// An address for a jump between functions that a jump of two bytes from the site reaches.
+/// An unused address between functions for a long jump, so near that a jump of two bytes from the site reaches it.
 fn padding(site: u64, from: u64, around: &[u8]) -> Option<u64> {
     let runs = around.windows(JUMP_BYTES + 1).zip(from..);
     runs.filter(|(window, _)| window.iter().all(|byte| *byte == BREAK))
@@ -172,7 +172,8 @@ fn jump(entry: u64) -> Option<[u8; JUMP_BYTES]> {
     Some(bytes)
 }
 
-/// The code for one site: the overwritten instruction, the addresses for the shared code, and the original call.
+/// The added code for one site: the overwritten instruction, the addresses for the shared code, and the original system
+/// call.
 fn stub(at: u64, before: [u8; BEFORE_BYTES], goes_on: u64) -> [u8; STUB_SIZE] {
     let mut bytes = [BREAK; STUB_SIZE];
     let mut put = |index: usize, with: &[u8]| bytes[index..index + with.len()].copy_from_slice(with);

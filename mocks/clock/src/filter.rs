@@ -1,7 +1,7 @@
 //! The kernel's filter (seccomp) of system calls that stop, made from the table of calls.
 //!
-//! Owns the conditions of the filter. A wait without a limit, a futex operation that wakes, and a read of a CPU clock
-//! do not stop.
+//! Owns the conditions under which a call stops. A wait without a time limit, a futex operation that wakes, and a read
+//! of a CPU-time clock do not stop.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use seccompiler::{
 use crate::calls::{self, Call, FUTEX_OPERATION, FUTEX_WAITS, Kind, Meaning, SOCKET_OPTIONS, Timer};
 use crate::clock::Clock;
 
-/// The index of the argument in which the added code of the vDSO marks its own calls. Calls that read a clock have
-/// fewer arguments.
+/// The index of the argument in which the code added to the vDSO marks its own system calls. Calls that read a clock
+/// have fewer arguments than that.
 pub const NONCE_ARGUMENT: u8 = 5;
 /// The offset of the instruction pointer in `struct seccomp_data`; its lower half comes first.
 const INSTRUCTION_OFFSET: u32 = 8;
-/// Length of a system-call instruction on x86-64, the only CPU with code for waits.
+/// Length of a system-call instruction on x86-64, the only CPU type with added code for waits.
 const CALL_BYTES: u64 = 2;
 
-/// The filter. Calls with `nonce` in their sixth argument come from the added code of the vDSO. The call at `passes`
-/// already has its shortened limit.
+/// Makes the filter. System calls with `nonce` in their sixth argument come from the code added to the vDSO and pass.
+/// The call at the address `passes` passes too, because its limit is already shortened.
 pub fn filter(clock: &Clock, nonce: u64, passes: Option<u64>) -> Result<BpfProgram, Error> {
     let target = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
@@ -35,8 +35,8 @@ pub fn filter(clock: &Clock, nonce: u64, passes: Option<u64>) -> Result<BpfProgr
     Ok(short_words().into_iter().chain(passes).chain(filter).collect())
 }
 
-/// Stops x32 calls, whose times have another form. Their numbers have one bit set, for which seccompiler has no
-/// condition.
+/// Stops x32 calls, whose times have another layout in memory. The numbers of x32 calls have one bit set, for which
+/// seccompiler has no condition.
 fn short_words() -> BpfProgram {
     if !cfg!(target_arch = "x86_64") {
         return Vec::new();
@@ -47,8 +47,8 @@ fn short_words() -> BpfProgram {
     vec![line(load, 0, 0), line(least, calls::SHORT_WORDS, 1), line(end, libc::SECCOMP_RET_TRACE, 0)]
 }
 
-/// Lets the calls of one instruction pass. Seccompiler has no such condition, so the filter is written in the kernel's
-/// form.
+/// Lets the system calls of one instruction pass. Seccompiler has no condition for an address, so this filter is
+/// written in the kernel's bytecode.
 fn passing(instruction: u64) -> BpfProgram {
     let [load, equal, end] = [libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET]
         .map(|code| u16::try_from(code).unwrap_or(0));
@@ -65,7 +65,7 @@ fn passing(instruction: u64) -> BpfProgram {
     ]
 }
 
-/// The conditions under which the kernel stops a call. One of them is enough; an empty list stops every such call.
+/// The kernel stops a system call if one of these conditions holds; an empty list stops each call with this number.
 fn conditions(call: &Call, clock: &Clock, nonce: u64) -> Result<Vec<SeccompRule>, Error> {
     let is = |argument: usize, size: Size, operator: Is, value: u64| {
         SeccompCondition::new(u8::try_from(argument).unwrap_or(u8::MAX), size, operator, value)

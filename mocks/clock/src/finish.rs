@@ -1,4 +1,4 @@
-//! The step after a call: converts times that the kernel wrote to the program's time.
+//! The tracer's action after a system call: converts times that the kernel wrote to the program's time.
 //!
 //! Pure except for the memory of the thread, which is behind [`Memory`].
 
@@ -11,24 +11,24 @@ use crate::sys;
 /// [`libc::EINTR`].
 pub const RESTART_WITHOUT_HANDLER: i64 = -514;
 /// `ERESTART_RESTARTBLOCK`: as [`RESTART_WITHOUT_HANDLER`], but the kernel repeats the call by `restart_syscall` with
-/// the end that it remembers.
+/// the end time that it saved.
 pub const RESTART_BY_BLOCK: i64 = -516;
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
 
-/// The effects of the step after a call.
+/// The result of the tracer's action after a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// The result of the call that replaces the kernel's result.
+    /// The result that the program gets instead of the kernel's result of the call.
     pub result: Option<i64>,
     /// The number and the clock of a new timer.
     pub timer: Option<(i32, i32)>,
     /// The remaining time in real nanoseconds, if the kernel repeats the call.
     pub rest_ns: Option<i128>,
-    /// Whether the kernel continues the same wait and writes a remaining time again.
+    /// Whether the kernel continues the interrupted wait and will write its remaining time again.
     pub goes_on: bool,
 }
 
-/// Does the step after a call.
+/// Acts after a system call, as `then` says.
 pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> Outcome {
     let mut outcome = Outcome { goes_on: result == RESTART_BY_BLOCK, ..Outcome::default() };
     match then {
@@ -88,8 +88,8 @@ pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> O
     outcome
 }
 
-/// The program's wall clock. The kernel's clock is read again, because seconds or microseconds become too coarse when
-/// they are multiplied.
+/// The program's wall-clock time. The kernel's clock is read again in nanoseconds, because multiplied seconds or
+/// microseconds would be too coarse.
 fn wall_clock(clock: &Clock) -> i128 {
     let real = sys::reading(REALTIME).and_then(|now| Form::Nanos.nanos(now)).unwrap_or(0);
     clock.own(REALTIME, real)

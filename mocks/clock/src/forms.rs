@@ -1,11 +1,11 @@
-//! The forms in which programs and the kernel write times into memory.
+//! The layouts of times that programs and the kernel write into memory.
 //!
 //! This module is pure. On x86-64 and arm64, a time is two words of 64 bits.
 
 pub const SECOND: i64 = 1_000_000_000;
 pub const MILLISECOND: i128 = 1_000_000;
 
-/// The form of a time: seconds and a fraction.
+/// The layout of a time in memory: seconds and a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `struct timespec`: nanoseconds.
@@ -15,7 +15,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Nanoseconds in one unit of the fraction.
+    /// Number of nanoseconds in one unit of the fraction.
     fn unit(self) -> i64 {
         match self {
             Self::Nanos => 1,
@@ -29,7 +29,7 @@ impl Form {
         is_valid.then(|| i128::from(seconds) * i128::from(SECOND) + i128::from(part * self.unit()))
     }
 
-    /// Converts nanoseconds to this form, rounded down; values beyond the last possible time become the last one.
+    /// Converts nanoseconds to this layout, rounded down; a time that is too large becomes the largest possible time.
     pub fn words(self, nanos: i128) -> [i64; 2] {
         let second = i128::from(SECOND);
         let seconds = i64::try_from(nanos.div_euclid(second)).unwrap_or(i64::MAX);
@@ -37,19 +37,19 @@ impl Form {
         [seconds, part]
     }
 
-    /// Converts nanoseconds to this form, rounded up: a limit is never shorter than requested.
+    /// Converts nanoseconds to this layout, rounded up, so that a wait is never shorter than requested.
     pub fn words_up(self, nanos: i128) -> [i64; 2] {
         self.words(nanos + i128::from(self.unit() - 1))
     }
 }
 
-/// Two words from 16 bytes of memory.
+/// Converts 16 bytes of memory to two words.
 pub fn words(bytes: [u8; 16]) -> [i64; 2] {
     let (first, second) = bytes.split_at(8);
     [first, second].map(|half| i64::from_ne_bytes(half.try_into().expect("a half has eight bytes")))
 }
 
-/// Two words as 16 bytes of memory.
+/// Converts two words to 16 bytes of memory.
 pub fn bytes(words: [i64; 2]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
@@ -57,7 +57,7 @@ pub fn bytes(words: [i64; 2]) -> [u8; 16] {
     bytes
 }
 
-/// The `int` in a register. The upper half of the register may have any value.
+/// The `int` in the lower half of a register. The upper half of the register may have any value.
 pub fn lower_half(register: u64) -> i32 {
     let [first, second, third, fourth, ..] = register.to_le_bytes();
     i32::from_le_bytes([first, second, third, fourth])

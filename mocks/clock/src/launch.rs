@@ -1,8 +1,8 @@
 //! The start of a program with its tracer. This process becomes the program. The tracer is a copy of this process, but
 //! not its child.
 //!
-//! The program therefore keeps the process id, files, group and parent of this process, and its starter sees the
-//! program's own end.
+//! The program therefore keeps the process id, files, group and parent of this process, and the starter sees the
+//! program's own exit.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -27,13 +27,11 @@ use crate::{RATE_MAX, Settings, program};
 /// Why a program could not be started under another clock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rate is not between 1 and the maximum.
     #[error("a rate of {0}: write 1 to {RATE_MAX}")]
     Rate(u32),
     /// The program cannot run under another clock.
     #[error(transparent)]
     Program(#[from] program::Error),
-    /// The kernel did not start the program.
     #[error("the program {program} could not be started: {source}")]
     Start {
         /// The program as the user named it.
@@ -41,13 +39,12 @@ pub enum Error {
         /// The kernel's reason.
         source: std::io::Error,
     },
-    /// Processes must not trace others.
+    /// The machine forbids processes to trace others.
     #[error(
         "a faster clock needs ptrace, which is forbidden here ({0}): in a container give `--cap-add SYS_PTRACE`, under a debugger or \
          tracer start without it, and see that /proc/sys/kernel/yama/ptrace_scope is at most 1; or leave the faster clock out"
     )]
     Ptrace(std::io::Error),
-    /// Processes must not have filters of system calls.
     #[error("a faster clock needs a filter of system calls, which is forbidden here: {0}")]
     Filter(seccompiler::Error),
     /// The kernel's vDSO has an unknown layout.
@@ -56,7 +53,7 @@ pub enum Error {
     /// Another required operation failed: its name and the error.
     #[error("a faster clock needs {0}: {1}")]
     Machine(&'static str, std::io::Error),
-    /// A process of several threads cannot be copied.
+    /// This process has several threads, so it cannot be copied.
     #[error("a faster clock is started by a process of one thread, and this one has {0}")]
     Threads(usize),
 }
@@ -105,7 +102,7 @@ fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
     seccompiler::apply_filter(&filter).map_err(Error::Filter)
 }
 
-/// A random number that no register contains by chance.
+/// A random number that is so large that no register contains it by chance.
 fn nonce() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     std::hash::RandomState::new().build_hasher().finish() | 1
@@ -159,7 +156,7 @@ fn start_tracer(mut tracer: Tracer, live: Arc<Live>, settings: &Settings) -> Res
     }
 }
 
-/// Runs the tracer until its programs have ended.
+/// Runs the tracer until all traced programs have ended.
 fn trace(
     tracer: &mut Tracer,
     live: Option<Arc<Live>>,

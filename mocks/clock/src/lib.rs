@@ -1,9 +1,10 @@
 //! A faster clock for any Linux program, unmodified: dynamic or static, of C, Go, Java, Node or Python.
 //!
 //! The program starts under `ptrace`. In each new program the time functions of the vDSO (the kernel's code in every
-//! program) are changed to return a faster time. A kernel filter stops only calls with a time argument: the tracer
-//! divides their limits, and multiplies the times that the kernel writes back. `docs/decisions/028-a-faster-clock.md`
-//! explains the mechanism, and `docs/clock.md` lists the times that stay real. This crate knows nothing of the harness.
+//! program) are changed to return a faster time. A kernel filter stops only system calls with a time argument: the
+//! tracer divides their time limits by the rate, and multiplies the times that the kernel writes back.
+//! `docs/decisions/028-a-faster-clock.md` explains the mechanism, and `docs/clock.md` lists the times that stay real.
+//! This crate knows nothing of the harness.
 
 mod calls;
 mod change;
@@ -36,8 +37,8 @@ pub use launch::Error;
 pub use shift::{DRIFT_PPM_MAX, JUMP_NS_MAX, Shift, Told, Which};
 pub use summary::Summary;
 
-/// The highest rate. At this rate a second of the program is a real millisecond, the time to wake a thread on a busy
-/// machine.
+/// The highest rate. At this rate a second of the program's clock is a real millisecond, which a busy machine needs to
+/// wake a thread.
 pub const RATE_MAX: u32 = 1000;
 /// Exit code for wrong usage, or for a program that cannot have another clock (`sysexits.h`).
 const USAGE: u8 = 64;
@@ -50,23 +51,23 @@ const HOW: &str = "usage: longhaul-clock --rate N [--since NANOSECONDS] [--shift
 /// The settings of a program under a faster clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// The rate, from 1 to [`RATE_MAX`].
+    /// How many times as fast the clock runs, from 1 to [`RATE_MAX`].
     pub rate: u32,
-    /// The reading of [`now`] from which the clock is faster, so that programs with different starts can share one
-    /// clock. If absent, the clock is faster from the start of the program.
+    /// The time at which the clock becomes faster, as [`now`] returns it: programs with different starts can share one
+    /// clock. Default: the start of the program.
     pub since_ns: Option<i64>,
-    /// The changes of the clock between `since_ns` and the start.
+    /// The changes of the clock between `since_ns` and the start of the program.
     pub shifts: Vec<Told>,
-    /// Whether standard input is a socket for changes of the clock. Each line is a change, which the tracer answers by
-    /// `ok` or an error. The program then has no standard input.
+    /// Whether standard input is a socket for changes of the clock. Each line on the socket is a change, which the
+    /// tracer answers by `ok` or an error. The program then has no standard input.
     pub control: bool,
-    /// Whether the program is killed when its starter ends.
+    /// Whether the program is killed when the process that started it ends.
     pub with_parent: bool,
     /// The file for the [`Summary`], written when all programs have ended.
     pub summary: Option<PathBuf>,
 }
 
-/// Checks whether a program can run under another clock, as far as its file shows that.
+/// Checks, as far as a program's file shows it, whether the program can run under another clock.
 pub fn check(program: &OsStr) -> Result<(), Error> {
     Ok(program::check(program)?)
 }
@@ -84,7 +85,7 @@ pub fn run(settings: &Settings, program: &OsStr, arguments: &[OsString]) -> Erro
     launch::run(settings, program, arguments)
 }
 
-/// The main function of `longhaul-clock`: becomes the program of the command line, or prints an error.
+/// The main function of `longhaul-clock`: replaces this process by the program on the command line, or prints an error.
 pub fn command_line(words: impl Iterator<Item = OsString>) -> ExitCode {
     let (settings, command) = match parse(words) {
         Ok(parsed) => parsed,

@@ -1,7 +1,7 @@
 //! The current clock of all traced programs, and the programs whose clock can change.
 //!
-//! Owns the update of programs: the new clock is written into each program beside the old clock, and then one byte
-//! selects the new clock. No program stops for the update. The tracer reads the current clock from this module.
+//! Owns the update of programs: the new clock is written into each program's memory beside the old clock, and then one
+//! byte selects the new clock. No program stops for the update.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -25,9 +25,9 @@ struct State {
     clock: Clock,
     /// The number of the selected set of clock data (`crate::room::SETS`).
     which: u8,
-    /// Threads of programs whose clock can change.
+    /// Threads of programs that have memory for further clocks, so that their clock can change.
     told: HashSet<Tid>,
-    /// Threads of programs whose clock cannot change.
+    /// Threads of programs without memory for further clocks, so that their clock cannot change.
     untold: HashSet<Tid>,
 }
 
@@ -72,7 +72,7 @@ impl Live {
         Ok(())
     }
 
-    /// Reads lines until the input ends. Each line changes the clock and is answered by `ok` or an error.
+    /// Reads lines from the file `line` until its end. Each line changes the clock and is answered by `ok` or an error.
     pub fn serve(&self, line: &std::fs::File) {
         let mut reader = BufReader::new(line);
         loop {
@@ -100,8 +100,8 @@ impl Live {
 }
 
 impl State {
-    /// Writes the clock into a program, then the byte that selects the clock. Nothing is written if the program has
-    /// ended.
+    /// Writes the current clock into a program's memory, then the byte that selects that clock. Nothing is written if
+    /// the program has ended.
     fn tell(&self, tid: Tid) {
         let bytes: Vec<u8> = self.clock.words().into_iter().flat_map(u64::to_ne_bytes).collect();
         let _ = sys::write(tid, set(self.which), &bytes).and_then(|()| sys::write(tid, WHICH, &[self.which]));

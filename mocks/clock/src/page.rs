@@ -1,9 +1,9 @@
 //! The changes to the vDSO, the kernel's code for time functions in each program, so that it returns the program's
 //! time.
 //!
-//! Owns the layout of the vDSO ("page" in names). The names of the time functions lead to added code behind the
-//! kernel's code. The added code calls the kernel's function and converts the result. Such a read makes no system call,
-//! unless only a system call can read the machine's clock.
+//! Owns the layout of the vDSO ("page" in names). The symbols of the vDSO's time functions are changed to point to
+//! added code. The added code calls the kernel's function and converts the result. A program's read of the time
+//! therefore makes no system call, unless only a system call can read the machine's clock.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -16,15 +16,15 @@ use object::{Endianness, LittleEndian};
 use crate::clock::Clock;
 use crate::sys::{self, Code};
 
-/// Clock sources that the vDSO reads without a system call. For all other sources the added code makes the system call,
-/// as the vDSO would.
+/// Clock sources that the vDSO reads without a system call. For all other clock sources the added code makes the system
+/// call, as the unchanged vDSO does.
 const READABLE: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// Longest accepted vDSO; the kernel's has two memory pages.
+/// Maximum size of an accepted vDSO; the kernel's vDSO has two memory pages.
 const IMAGE_BYTES_MAX: u64 = 1 << 18;
 /// The offset of the value in an ELF symbol.
 const VALUE_OFFSET: u64 = 8;
-/// The offset of a word that the tracer sets in each program; it tells whether the program has memory for other clocks.
+/// The offset, in the clock's data, of a word that the tracer sets if the program has memory for further clocks.
 const HAS_ROOM_OFFSET: u64 = 24;
 /// The instruction `syscall` of x86-64.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
@@ -32,17 +32,17 @@ const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 /// The changes to the vDSO of each program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Offsets from the start of the vDSO, and the words of 8 bytes that are written there.
+    /// Offsets from the start of the vDSO, each with the 8-byte word that is written at that offset.
     pub words: Vec<(u64, u64)>,
     /// The offset of the system-call instruction in the added code.
     pub length: u64,
     /// The offset of a system-call instruction in the vDSO.
     pub call: Option<u64>,
-    /// The offset of the word that tells whether the program has memory for other clocks.
+    /// The offset of the word that is set if the program has memory for further clocks.
     pub has_room: u64,
 }
 
-/// Why the vDSO cannot be changed.
+/// The reasons why the vDSO cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the kernel gives programs no page with time functions")]
@@ -87,8 +87,8 @@ impl Patch {
         Self::of_image(&image()?, &sys::code(), clock, mark)
     }
 
-    /// The changes for this vDSO. With a `mark`, the added code makes system calls instead of calling the kernel's
-    /// functions.
+    /// The changes for the vDSO `image`. With a `mark`, the added code makes system calls that contain the mark,
+    /// instead of calling the kernel's functions.
     fn of_image(image: &[u8], code: &Code, clock: &Clock, mark: u64) -> Result<Self, Error> {
         let header = FileHeader64::<Endianness>::parse(image)?;
         let endian = header.endian()?;
@@ -133,7 +133,8 @@ impl Patch {
     }
 }
 
-/// The offset for the added code: behind the vDSO's contents, or over sections that only debuggers read.
+/// The offset at which the added code is written: behind the vDSO's contents, or over sections that only debuggers
+/// read.
 fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], needed: usize) -> Result<u64, Error> {
     use object::read::elf::ProgramHeader as _;
 
@@ -151,7 +152,7 @@ fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], ne
         .ok_or(Error::Full(needed))
 }
 
-/// The added code, filled with the data of the clock.
+/// The added code, with the data of the clock written into it.
 fn filled(code: &Code, clock: &Clock, mark: u64, gettime: u64, getres: u64) -> Vec<u8> {
     let mut bytes = code.bytes.clone();
     // No room for later clocks yet.

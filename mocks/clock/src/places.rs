@@ -1,6 +1,6 @@
 //! Memory slots ([`Place`]), one for each thread of the traced programs.
 //!
-//! This module is pure. It owns the numbers of the slots; [`crate::stack`] and [`crate::detour`] own their contents.
+//! This pure module owns the numbers of the slots; [`crate::stack`] and [`crate::detour`] own their contents.
 
 /// Number of slots that fit into a program's first stack.
 pub const PLACES: u64 = 1023;
@@ -9,8 +9,8 @@ pub const PLACES: u64 = 1023;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub index: u64,
-    /// Whether only one thread uses the slot. If there are more threads than slots, two threads may share one. The
-    /// kernel reads short-lived contents before the other thread writes.
+    /// Whether only one thread uses the slot. If there are more threads than slots, two threads may share a slot: the
+    /// kernel reads what one thread wrote before the other writes.
     pub is_own: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The plan for a call before it is made: a shorter limit, and the step after the call.
+//! The plan for a system call before the call is made: a shorter time limit, and the tracer's action after the call.
 //!
 //! Pure except for the memory of the thread, which is behind [`Memory`].
 
@@ -12,7 +12,7 @@ const ABSOLUTE: u64 = 1;
 /// `ITIMER_REAL`; all other timers of `setitimer` count CPU time.
 const ITIMER_REAL: u64 = 0;
 
-/// The plan for a call with these arguments.
+/// Plans how the tracer treats a system call with these arguments.
 pub fn plan(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -> Plan {
     if let Kind::Refused { error, why } = kind {
         return Plan::Refuse { error, why };
@@ -20,7 +20,7 @@ pub fn plan(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: 
     changed(kind, arguments, situation, memory).map_or(Plan::Pass, Plan::Change)
 }
 
-/// The change of a call; `None` for a call that stays unchanged or that the kernel refuses anyway.
+/// The change of a system call; `None` for a call that stays unchanged or that the kernel refuses anyway.
 fn changed(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -> Option<Change> {
     let clock = situation.clock;
     match kind {
@@ -136,7 +136,7 @@ fn millis(
     })
 }
 
-/// `Some` if a timer runs by a converted clock.
+/// `Some` if the timer of the call runs by a converted clock.
 fn is_own_timer(timer: Timer, arguments: [u64; 6], clock: &Clock, memory: &impl Memory) -> Option<()> {
     match timer {
         Timer::Process => (arguments[0] == ITIMER_REAL).then_some(()),
@@ -178,7 +178,7 @@ fn arm(
     Some(Change { waits_ns, ..Change::then(then) }.with(new, situation.scratch))
 }
 
-/// The plan for `alarm`: whole seconds become a timer of microseconds.
+/// The plan for `alarm`, which is replaced by a timer with microseconds because whole seconds are too coarse.
 fn alarm(arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -> Option<Change> {
     let (new, old) = (situation.scratch, situation.scratch + SCRATCH_OLD);
     let seconds = i128::from(int(arguments[0]).cast_unsigned()) * MILLISECOND * 1000;

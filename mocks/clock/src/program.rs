@@ -1,4 +1,4 @@
-//! Checks whether a program can run under another clock, with a message if not.
+//! Checks whether a program can run under another clock; the error says why not.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,7 +14,7 @@ const FIRST_LINE_BYTES: u64 = 256;
 /// Number of nested script interpreters that the kernel follows.
 const INTERPRETERS_MAX: usize = 5;
 
-/// Why a program cannot run under another clock.
+/// The reasons why a program cannot run under another clock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the program {} is not there: check its path, or `$PATH`", .0.display())]
@@ -82,14 +82,14 @@ pub fn is_set_user(file: &std::fs::Metadata) -> bool {
     file.mode() & SET_USER != 0 || file.mode() & SET_GROUP == SET_GROUP
 }
 
-/// Whether a program file has capabilities. Under a filter of system calls the kernel ignores them without an error.
+/// Whether a program file has capabilities, which the kernel ignores without an error under a filter of system calls.
 fn is_capable(path: &Path) -> bool {
     // The largest form of the attribute (`struct vfs_ns_cap_data`).
     let mut value = [0_u8; 24];
     rustix::fs::getxattr(path, "security.capability", &mut value).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Refuses an ELF file for another machine. All other files pass, because a shell may run them as scripts.
+/// Refuses an ELF file for another CPU type. All other files pass, because a shell may run them as scripts.
 fn is_of_this_machine(program: PathBuf, first: &[u8]) -> Result<(), Error> {
     let machine = if cfg!(target_arch = "aarch64") { object::elf::EM_AARCH64 } else { object::elf::EM_X86_64 };
     match first {

@@ -5,10 +5,9 @@
 
 use crate::forms::lower_half;
 
-/// Number of words that is enough for every CPU.
+/// Number of words that is enough for the register set of every CPU type.
 pub const WORDS: usize = 34;
 
-/// The registers of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
     pub words: [u64; WORDS],
@@ -19,7 +18,7 @@ pub struct Registers {
 pub struct Layout {
     /// Number of words in the register set.
     pub words: usize,
-    /// The position of the call's number, while a thread is stopped at a call.
+    /// The position of the system call's number, while a thread is stopped at a call.
     pub number: usize,
     pub arguments: [usize; 6],
     pub result: usize,
@@ -42,7 +41,7 @@ pub const HERE: Layout = X86_64;
 #[cfg(target_arch = "aarch64")]
 pub const HERE: Layout = AARCH64;
 
-/// The positions of `rcx` and `gs_base`, which only the code for waits of x86-64 uses.
+/// The positions of the registers `rcx` and `gs_base`, which only the added code for waits on x86-64 uses.
 const X86_64_SITE: usize = 11;
 const X86_64_PLACE: usize = 22;
 
@@ -88,7 +87,7 @@ impl Registers {
         self.words[HERE.instruction] = instruction;
     }
 
-    /// The address of the system-call instruction for which the code for waits runs.
+    /// The address of the system-call instruction for which the added code for waits runs.
     pub fn site(&self) -> u64 {
         self.words[X86_64_SITE]
     }
@@ -109,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Each word has one use, except that arm64 keeps the first argument and the result in one register.
+    /// Each word of a layout has one use, except that arm64 keeps the first argument and the result in one register.
     #[test]
     fn no_register_is_two_things() {
         for (layout, shared) in [(X86_64, 0), (AARCH64, 1)] {

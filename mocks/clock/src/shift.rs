@@ -1,8 +1,8 @@
 //! Changes of a running clock: a jump or a drift.
 //!
-//! This module is pure. A change has an instant, so that programs that start later have the same clock. The monotonic
-//! clock of a process never goes back. A faster speed begins at once, a slower speed a little later, and only the wall
-//! clock jumps back.
+//! This module is pure. Each change has the instant at which it was made, so that programs that start later get the
+//! same clock. The monotonic clock of a process never goes back. A faster speed begins at once, a slower speed a little
+//! later, and only the wall clock jumps back.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +13,10 @@ use crate::clock::{CLOCKS, Clock, SPEED_BITS};
 pub const JUMP_NS_MAX: i64 = 10 * 365 * 86_400 * 1_000_000_000;
 /// The largest drift, in millionths: the clock runs 0.5 or 1.5 times as fast.
 pub const DRIFT_PPM_MAX: i32 = 500_000;
-/// The delay of a slower speed in nanoseconds; within that time every program gets the change.
+/// The delay before a slower speed begins, in nanoseconds; within that time every program gets the change.
 const SLOWER_AFTER_NS: i64 = 250_000_000;
 const MILLION: i128 = 1_000_000;
 
-/// A change of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
     /// Adds nanoseconds to the program's time at once.
@@ -45,14 +44,14 @@ pub enum Which {
     All,
 }
 
-/// A shift and the reading of the machine's monotonic clock at which it was made, in nanoseconds.
+/// A change, and the time of the machine's monotonic clock at which it was made, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told {
     pub at_ns: i64,
     pub shift: Shift,
 }
 
-/// Why a line is no change of the clock: the line, and the reason.
+/// The error for a line that is no change of the clock: the line, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no change of a clock: write `AT jump wall|suspended|all NANOSECONDS` or `AT drift MILLIONTHS`, {1}")]
 pub struct Error(String, &'static str);
@@ -114,7 +113,7 @@ impl FromStr for Told {
 }
 
 impl Clock {
-    /// The clock after a change. The origins of all clocks lie equally far back.
+    /// The clock after a change.
     pub fn shifted(&self, told: Told) -> Self {
         let mut shifted = *self;
         match told.shift {
@@ -215,8 +214,9 @@ mod tests {
 
     proptest! {
         /// For any changes of the clock, the monotonic clock does not go back, in whatever order threads read the old
-        /// and the new clock. Every program must be updated in time. The previous change may not have begun. A thread
-        /// may read the kernel's time, be delayed during a change, and then use the new clock.
+        /// and the new clock. The test assumes that every program is updated in time. The test includes changes that
+        /// are made before the previous change has begun, and threads that are delayed between reading the kernel's
+        /// time and using the new clock.
         #[test]
         fn the_monotonic_clock_never_goes_back(
             rate in 1_u32..1000, from in -500_000_i32..500_000, to in -500_000_i32..500_000, jump in 0_i64..1 << 50,

@@ -1,17 +1,17 @@
 //! Room in a program's own memory for the changed times that the kernel reads instead of the program's times.
 //!
-//! The tracer must not change the program's own words: all its threads would see the change, and the words may be in
-//! read-only memory. Before a program starts, its first stack is therefore moved down a little. No system call is
-//! needed, and the tracer uses the gap.
+//! The tracer must not change times in the program's own memory: all threads would see the change, and the memory may
+//! be read-only. Before a program starts, its first stack is therefore moved down, and the tracer uses the gap. No
+//! system call is needed.
 
 use crate::change::{Memory, SCRATCH_BYTES};
 use crate::places::PLACES;
 
-/// Length of the gap; the kernel maps 128 KiB below the arguments.
+/// Length of the gap in bytes: less than the 128 KiB that the kernel maps below the arguments.
 const HOLE_BYTES: u64 = 64 << 10;
 const _: () = assert!(PLACES < HOLE_BYTES / SCRATCH_BYTES, "every thread has its own place in the hole");
-/// Limit of the words of a new program's stack that are read. Arguments and variables are pointers on the stack; a
-/// command line of 2 MiB has at most this many.
+/// Maximum number of words that are read from a new program's stack. Arguments and environment variables are pointers
+/// there; a command line of 2 MiB has at most this many.
 const WORDS_MAX: usize = 1 << 18;
 const CHUNK_WORDS: usize = 128;
 /// `AT_SYSINFO_EHDR`, the key under which a program finds the vDSO.
@@ -22,14 +22,14 @@ const PAGE: u64 = 33;
 pub struct Moved {
     /// The address of the moved stack.
     pub stack: u64,
-    /// The address of the gap, with the first memory slot.
+    /// The address of the gap, at which the first memory slot begins.
     pub hole: u64,
     /// The address of the vDSO; 0 if there is none.
     pub page: u64,
 }
 
-/// Moves the data that the kernel put on a new program's stack down; `None` if its layout is unknown or no room is
-/// left.
+/// Moves down the data that the kernel put on a new program's stack; `None` if the data's layout is unknown or no room
+/// is left.
 pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     let words = first_words(stack, memory)?;
     let page = page(&words)?;
@@ -40,8 +40,8 @@ pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     Some(Moved { stack: below, hole, page })
 }
 
-/// The words on a new program's stack: the number of arguments, the arguments, a zero, the variables, a zero, and the
-/// kernel's key-value pairs up to a pair of zeros.
+/// The words on a new program's stack: the number of arguments, the arguments, a zero, the environment variables, a
+/// zero, and the kernel's key-value pairs up to a pair of zeros.
 fn first_words(stack: u64, memory: &impl Memory) -> Option<Vec<u64>> {
     let mut words: Vec<u64> = Vec::new();
     let mut ends = End::default();
@@ -61,10 +61,10 @@ fn first_words(stack: u64, memory: &impl Memory) -> Option<Vec<u64>> {
     None
 }
 
-/// The progress of reading those words.
+/// The progress of reading the words on a new program's stack.
 #[derive(Default)]
 struct End {
-    /// The position of the first key-value pair, once the end of the variables was read.
+    /// The position of the first key-value pair, once the end of the environment variables was read.
     pairs: Option<usize>,
 }
 

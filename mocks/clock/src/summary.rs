@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-/// The time to wake a thread on a machine that is not idle. A shorter wait takes longer than the program's clock
-/// allows.
+/// The time to wake a thread on a machine that is not idle. A shorter wait takes too long by the program's clock.
 pub const RESOLUTION_NS: i128 = 60_000;
 
-/// Least number of waits for a judgement of the rate.
+/// Minimum number of waits before the tracer decides whether the rate is too high.
 const WAITS_TO_JUDGE: u64 = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,7 +14,7 @@ pub struct Summary {
     pub stops: u64,
     /// Number of waits whose limit was shortened.
     pub waits: u64,
-    /// Number of shortened waits that became shorter than the time to wake a thread.
+    /// Number of waits that became shorter than the time to wake a thread.
     pub too_short: u64,
     /// Number of programs that got the changed clock.
     pub programs: u64,
@@ -24,7 +23,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds waits that the threads counted themselves.
+    /// Adds waits that the traced threads counted themselves.
     pub(crate) fn add(&mut self, waits: u64, too_short: u64) {
         self.waits += waits;
         self.too_short += too_short;

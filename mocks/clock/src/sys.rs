@@ -14,7 +14,8 @@ use crate::room::{SETS, WHICH};
 
 /// The set of general registers (`NT_PRSTATUS`).
 const GENERAL: libc::c_int = 1;
-/// The set with the number of the system call (`NT_ARM_SYSTEM_CALL`), which arm64 keeps outside its registers.
+/// The register set with the number of the system call (`NT_ARM_SYSTEM_CALL`), which arm64 keeps outside its general
+/// registers.
 #[cfg(target_arch = "aarch64")]
 const SYSTEM_CALL: libc::c_int = 0x404;
 
@@ -39,7 +40,7 @@ pub enum Report {
     Stopped { signal: i32, event: i32 },
 }
 
-/// The process in which [`fork`] returned.
+/// The process in which [`fork`] returned: the original or the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Parent(Tid),
@@ -76,7 +77,7 @@ unsafe extern "C" {
     static longhaul_clock_detour_end: u8;
 }
 
-/// The code for waits without a stop, and offsets in it.
+/// The added code for waits without a stop by the tracer, and offsets in that code.
 #[derive(Debug, Clone)]
 pub struct DetourCode {
     pub bytes: Vec<u8>,
@@ -85,7 +86,7 @@ pub struct DetourCode {
     pub data: usize,
 }
 
-/// The code for waits without a stop; `None` on a CPU without such code.
+/// The added code for waits without a stop by the tracer; `None` on a CPU type without such code.
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::unnecessary_wraps, reason = "arm64 has none")]
 pub fn detour_code() -> Option<DetourCode> {
@@ -103,7 +104,7 @@ pub fn detour_code() -> Option<DetourCode> {
     Some(DetourCode { bytes, call, done, data })
 }
 
-/// The code for waits without a stop; `None` on a CPU without such code.
+/// The added code for waits without a stop by the tracer; `None` on a CPU type without such code.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn detour_code() -> Option<DetourCode> {
     None
@@ -201,7 +202,7 @@ pub fn go(tid: Tid, how: Go, signal: i32) -> Result<()> {
     request(kind, tid, 0, usize::try_from(signal).unwrap_or(0))
 }
 
-/// Leaves a process in its group stop until it is continued.
+/// Leaves a process that was stopped by a signal stopped until another signal continues it.
 pub fn listen(tid: Tid) -> Result<()> {
     request(libc::PTRACE_LISTEN, tid, 0, 0)
 }
@@ -221,14 +222,13 @@ pub fn registers(tid: Tid) -> Result<Option<Registers>> {
     Ok((vector.iov_len == HERE.words * 8).then_some(registers))
 }
 
-/// Sets the registers of a stopped thread.
 pub fn set_registers(tid: Tid, registers: &Registers) -> Result<()> {
     let mut copy = registers.words;
     let mut vector = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: HERE.words * 8 };
     request(libc::PTRACE_SETREGSET, tid, usize::try_from(GENERAL).unwrap_or(0), (&raw mut vector).addr())
 }
 
-/// Replaces the system call that a thread is about to make; -1 means no call.
+/// Replaces the system call that a thread is about to make by the call `number`; -1 means no call.
 #[cfg(target_arch = "aarch64")]
 pub fn set_call(tid: Tid, number: i64) -> Result<()> {
     let mut number = i32::try_from(number).unwrap_or(-1);
@@ -263,7 +263,6 @@ fn request(kind: libc::c_uint, tid: Tid, address: usize, data: usize) -> Result<
     }
 }
 
-/// Reads memory of a process.
 pub fn read(tid: Tid, address: u64, into: &mut [u8]) -> Option<()> {
     let here = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?), ..here };
@@ -281,7 +280,7 @@ pub fn write(tid: Tid, address: u64, bytes: &[u8]) -> Option<()> {
     (usize::try_from(count) == Ok(bytes.len())).then_some(())
 }
 
-/// The error of `epoll_pwait2` with an invalid file descriptor.
+/// The error of `epoll_pwait2` with an invalid file descriptor, which shows whether the kernel has the call.
 pub fn epoll_pwait2_of_nothing() -> Option<i32> {
     // SAFETY: the file is invalid, and there is room for no event and no time: the kernel writes nothing.
     let result = unsafe { libc::syscall(crate::calls::EPOLL_PWAIT2, -1, 0, 1, 0, 0, 0) };

@@ -1,7 +1,7 @@
 //! The tracer: one loop over the kernel's reports about threads.
 //!
-//! Owns the state of each thread during a call. [`crate::plan`] decides how a call is changed, and [`crate::finish`]
-//! does the step after the call.
+//! Owns the state of each thread during a call. [`crate::plan`] decides how a system call is changed, and
+//! [`crate::finish`] acts after the call.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACESECCOMP;
-/// The signal that reports a stop at a system call.
+/// The signal number with which the kernel reports a stop at a system call.
 const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 /// How long processes may outlive the started program before they are killed; long enough for the children of a shell.
 const GRACE: Duration = Duration::from_secs(1);
@@ -52,7 +52,6 @@ pub struct Machine {
     pub patch: Patch,
     /// The code for waits without a stop, if the CPU has such code.
     pub detour: Option<Detour>,
-    /// Whether the kernel has `epoll_pwait2`.
     pub has_fine_epoll: bool,
 }
 
@@ -63,7 +62,7 @@ pub struct Tracer {
     /// The id of the started program.
     root: Tid,
     threads: HashMap<Tid, Thread>,
-    /// New threads that stopped before their parent reported them, and the signal of that stop.
+    /// New threads that stopped before the kernel reported their creation, and the signal of that stop.
     early: HashMap<Tid, i32>,
     places: Places,
     said: HashSet<&'static str>,
@@ -78,7 +77,7 @@ impl Tracer {
         Self { live, machine, root, threads, early, places, said, summary }
     }
 
-    /// Traces until all programs have ended.
+    /// Traces the started program and its descendants until all have ended.
     pub fn trace(&mut self) -> Summary {
         let mut until: Option<Instant> = None;
         loop {
@@ -228,7 +227,7 @@ impl Tracer {
         Ok(Process::new(moved.hole, moved.page..moved.page + self.machine.patch.length))
     }
 
-    /// Handles a thread that is about to make a call of the table.
+    /// Handles a thread that is about to make a system call of the table of calls.
     fn before_call(&mut self, tid: Tid) {
         let Ok(Some(registers)) = sys::registers(tid) else { return self.go(tid, 0) };
         self.count_of(tid, &registers);
@@ -296,7 +295,7 @@ impl Tracer {
         self.go(tid, 0);
     }
 
-    /// Handles the end of a changed call, or the next call after a poll that the kernel may repeat.
+    /// Handles the end of a changed system call, or the next call after a `poll` that the kernel may repeat.
     fn at_call(&mut self, tid: Tid) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Ok(Some(now)) = sys::registers(tid) else { return self.go(tid, 0) };

@@ -1,4 +1,4 @@
-//! Tests of every kind of call with a time, made by an unmodified program.
+//! Tests of every kind of system call with a time, made by an unmodified program.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,11 +11,11 @@ mod support;
 
 use support::{compiled, under};
 
-/// The clock rate, lower than in other tests, because times in whole seconds may be late by tenths of a real second.
+/// The clock rate, lower than in other tests because times in whole seconds may be late by tenths of a real second.
 const RATE: u32 = 10;
 /// Number of calls that run at the same time, most of them waiting.
 const AT_ONCE: usize = 12;
-/// Longest real time of a call. Ten seconds of the program take one real second; without conversion a call takes ten
+/// Longest real time of a call. Ten seconds of the program's clock take one real second; an unconverted call takes ten
 /// real seconds.
 const REAL_MAX: Duration = Duration::from_secs(8);
 
@@ -63,7 +63,7 @@ fn every_call_is_as_with_a_usual_clock() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Every call of a statically linked program takes the right time.
+/// Every system call of a statically linked program takes the right time.
 #[test]
 fn every_call_of_a_static_program_is_as_with_a_usual_clock() {
     let folder = tempfile::tempdir().unwrap();

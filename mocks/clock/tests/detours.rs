@@ -1,4 +1,4 @@
-//! Tests that repeated waits at the same system-call instruction stop once, even under disturbances.
+//! Tests that the tracer stops repeated waits at one system-call instruction only once, even under disturbances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -10,7 +10,7 @@ mod support;
 
 use support::{PROGRAMS, RATE, compiled, under};
 
-/// A number of the summary that the tracer writes at its end.
+/// Reads a number from the summary that the tracer writes at its end.
 fn said(summary: &Path, key: &str) -> u64 {
     let end = Instant::now() + Duration::from_secs(10);
     let text = loop {
@@ -24,7 +24,7 @@ fn said(summary: &Path, key: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// Runs one part of the test program; returns the number of stops.
+/// Runs the test program with the argument `kind`; returns the number of stops by the tracer.
 fn stops(program: &Path, kind: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary");
@@ -41,7 +41,7 @@ fn all_kinds(program: &Path) {
     }
 }
 
-/// Three thousand sleeps at one instruction need few stops by the tracer.
+/// Three thousand sleeps at one system-call instruction need few stops by the tracer.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_wait_that_was_seen_does_not_stop_again() {
@@ -55,8 +55,8 @@ fn a_wait_that_was_seen_does_not_stop_again() {
     }
 }
 
-/// Disturbed waits take the right time. Disturbances are signal handlers that wait or jump out, wrong addresses, stops,
-/// more threads than memory slots, and children that share memory.
+/// Waits take the right time despite signal handlers that wait or jump out, wrong addresses, stops, more threads than
+/// memory slots, and children that share memory.
 #[test]
 fn what_disturbs_a_wait_is_as_without_a_clock() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Tests of random programs of sleeps, timers, selects and threads. By its own clock, such a program takes the same
-//! time under a faster clock as under the normal clock.
+//! Tests of random programs of sleeps, timers, selects and threads. By its own clock, a program takes the same time
+//! under a faster clock as under the normal clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -16,13 +16,12 @@ mod support;
 
 use support::{compiled, under};
 
-/// Number of random programs; with their lengths they take at most 15 s.
+/// Number of random programs; all together take at most 15 s.
 const PROGRAMS: u32 = 25;
-/// The allowed delay of each step in real time: the time to wake a thread on a busy machine.
+/// The allowed delay of each wait in real time: the time to wake a thread on a busy machine.
 const WAKING: Duration = Duration::from_millis(40);
-/// Number of late runs that are allowed in total; each late run is repeated. A machine that stands still makes one run
-/// late now and then. With a wrong clock every run is late, and a clock that sometimes loses a wake-up exceeds this
-/// number.
+/// Number of late runs that are allowed in total; each late run is repeated. A busy machine makes a run late now and
+/// then. A wrong clock makes every run late, and a clock that sometimes loses a wake-up makes more runs late than this.
 const LATE: u32 = 2;
 
 /// One thread of a random program: its waits, each with milliseconds of the program's time.
@@ -33,21 +32,21 @@ fn programs() -> impl Strategy<Value = Vec<Thread>> {
     prop::collection::vec(prop::collection::vec(step, 1..5), 1..6)
 }
 
-/// The waits in the form that the test program reads: `s100,p20;t5`.
+/// The waits as the argument of the test program: `s100,p20;t5`.
 fn text(threads: &[Thread]) -> String {
     let thread = |thread: &Thread| thread.iter().map(|(kind, ms)| format!("{kind}{ms}")).collect::<Vec<_>>().join(",");
     threads.iter().map(thread).collect::<Vec<_>>().join(";")
 }
 
-/// How long the program took by its own clock.
+/// Runs the program; returns how long it took by its own clock.
 fn own(command: &mut Command, text: &str) -> Duration {
     let output = command.arg(text).output().unwrap();
     assert!(output.status.success(), "{text}: {output:?}");
     Duration::from_nanos(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
 }
 
-/// For every program and rate, the time by its own clock is at least the plan's, and longer by at most the allowed
-/// delay of the steps. The real time is at least the plan's divided by the rate.
+/// For every program and rate, the time by the program's clock is at least the planned time, and longer by at most the
+/// allowed delay of its waits. The real time is at least the planned time divided by the rate.
 #[test]
 fn plans_take_their_own_time_at_every_rate() {
     let folder = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ fn tracer(pid: Pid) -> Option<Pid> {
     line.trim().parse().ok().and_then(Pid::from_raw)
 }
 
-/// Starts a sleep of an hour under a rate that leaves two real minutes.
+/// Starts a sleep of an hour by a clock that makes it two real minutes.
 fn sleeping() -> Child {
     let child = under(RATE, Path::new("sleep")).arg("3600").process_group(0).spawn().unwrap();
     let pid = pid(&child);
@@ -105,7 +105,7 @@ fn a_killed_group_is_gone_and_so_is_its_tracer() {
     until("the tracer has ended", || state(tracer).is_none_or(|state| state == 'Z'));
 }
 
-/// Programs that start at different times show the same time if their clocks have the same beginning.
+/// Programs that start at different times show the same time if their clocks have the same `since_ns`.
 #[test]
 fn programs_that_begin_later_have_the_same_clock() {
     let since = mock_clock::now().to_string();
@@ -266,8 +266,8 @@ fn a_set_user_id_program_is_ended_by_name() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
 }
 
-/// Tests a program that replaces its own file while it runs and then executes the file. The file's contents at that
-/// moment count, and no process stays behind. The output ends only when all possible writers have ended.
+/// If a program replaces its own file while it runs and then executes the file, the file's new contents decide whether
+/// it is refused, and no process stays behind: the test waits until all writers of the output have ended.
 #[test]
 fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
     use std::os::unix::fs::PermissionsExt as _;

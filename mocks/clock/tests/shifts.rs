@@ -19,7 +19,8 @@ use support::compiled;
 
 /// Longest wait for a condition, long enough for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The largest difference between two consecutive readings in milliseconds; a thread may wait for a CPU between them.
+/// The largest allowed difference between two consecutive times in milliseconds; a thread may wait for a CPU between
+/// them.
 const APART_MS: i64 = 2000;
 
 /// The test program, its control socket, and its output.
@@ -101,8 +102,9 @@ fn clocks_jump_in_all_threads_and_children() {
     }
 }
 
-/// Makes a hundred changes, more than the sets of clock data, while three threads of each process read the clock.
-/// Processes get a jump one after the other, microseconds apart, so the test compares readings only within a process.
+/// The monotonic clock never goes back during a hundred changes, more than there are sets of clock data, while three
+/// threads of each process read the clock. Processes get a jump microseconds apart, so times are compared only within a
+/// process.
 #[test]
 fn the_monotonic_clock_never_goes_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -127,7 +129,8 @@ fn a_program_that_begins_later_has_the_same_clock() {
     assert!((ahead - real - 7200).abs() < 20 && (back - real + 7200).abs() < 20, "{real}: {ahead} and {back}");
 }
 
-/// A change with a future beginning has no effect yet, neither on readings of the clock nor on waits for an instant.
+/// A change with a future beginning has no effect yet, neither on the time that the clock shows nor on waits for an
+/// instant.
 #[test]
 fn a_change_that_is_to_come_changes_nothing_yet() {
     let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,8 @@ use super::session::Session;
 use super::{help, parent};
 
 const PROGRAM: &str = "kube-apiserver";
-/// The flags that have an effect. Other flags are accepted; the program prints the name of each unknown one.
+/// The flags of kube-apiserver that have an effect here. All other flags are accepted; the program prints the name of
+/// each unknown flag.
 const HEEDED: [&str; 14] = [
     "authorization-mode",
     "bind-address",
@@ -97,7 +98,7 @@ async fn serve(flags: Flags) -> Result<(), String> {
 
 /// The HTTPS endpoint, and the process in which it runs.
 enum Endpoint {
-    /// The endpoint runs in the process `etcd`; the connection is open as long as the endpoint.
+    /// The endpoint runs in the process `etcd` and exists as long as this connection.
     There(BufReader<TcpStream>),
     /// The endpoint runs in this process, because the server at `--etcd-servers` is not Longhaul's `etcd`.
     Here(Box<(Plane, Replica)>),
@@ -158,7 +159,7 @@ async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
     Ok(Endpoint::Here(Box::new((plane, replica))))
 }
 
-/// Requests an endpoint from the process `etcd`; returns `None` if that server does not know such requests.
+/// Requests an endpoint from the process `etcd`; returns `None` if that server does not support requests for endpoints.
 async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufReader<TcpStream>)>> {
     let mut stream = BufReader::new(TcpStream::connect(place).await?);
     let body = serde_json::to_vec(order).map_err(io::Error::other)?;
@@ -180,7 +181,7 @@ async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufRead
     Ok(serde_json::from_str(&line).ok().map(|answer| (answer, stream)))
 }
 
-/// The request for an endpoint that the flags and their files describe.
+/// Makes the request for an endpoint from the flags and the files that they name.
 fn order(flags: &Flags) -> Result<Order, String> {
     let ip = match flags.last("bind-address") {
         // The default is the safe one: a real server would listen on all addresses.
@@ -215,7 +216,8 @@ fn feature_gates(flags: &Flags) -> Vec<String> {
     gates
 }
 
-/// The serving certificate and key: from the files that flags name, else from `--cert-dir`, else newly made there.
+/// Returns the serving certificate and key: from the files that flags name, else from the folder of `--cert-dir`, else
+/// newly made in that folder.
 fn pair(flags: &Flags) -> Result<(String, String), String> {
     if let (Some(certificate), Some(key)) = (flags.last("tls-cert-file"), flags.last("tls-private-key-file")) {
         return Ok((read(Path::new(certificate))?, read(Path::new(key))?));

@@ -3,8 +3,9 @@
 //!
 //! Owns the definition of gentle faults. If requests of the manager under test cannot be distinguished, only the
 //! watches of caches and their initial lists get faults. A suite's own requests are then never refused, and a watch
-//! that a test opens by hand gets no fault. If they can be distinguished, the manager's writes also conflict, and its
-//! requests are also refused. A fault begins after a number of events of its watch, never at a fixed time.
+//! that a test opens by hand gets no fault. If the manager's requests can be distinguished, the manager's writes also
+//! conflict, and its requests are also refused. A fault begins after a number of events of its watch, never at a fixed
+//! time.
 
 use std::time::Duration;
 
@@ -14,15 +15,15 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// The query parameter of watches that fill caches. A watch that a test opens by hand lacks the parameter; the test
-/// often takes only the first event.
+/// The query parameter of watches that fill caches. Faults spare watches that tests open by hand without the parameter:
+/// a test that reads only the first event would fail.
 pub(crate) const CACHE: &str = "allowWatchBookmarks=true";
-/// Query parameters, one of which is in an informer's first list or in a watch that begins with a list.
+/// An informer's first request, a list or a watch that begins with a list, has one of these query parameters.
 pub(crate) const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
-/// Number of stretches of events with faults in one watch. The stretches grow, so that the last stretch begins some two
-/// hundred events after the start.
+/// Number of faults in one watch, each for a sequence of consecutive events. The sequences grow, so that the last one
+/// begins some two hundred events after the start of the watch.
 const STRETCHES: usize = 12;
-/// The probability that a request of a known manager is refused or slow.
+/// The probability that a request of the manager under test is refused or slow, if its requests can be distinguished.
 const HARSH: f64 = 0.12;
 /// The resource of leader election: a correct manager that cannot renew its lease ends, so leases get no faults.
 const LEASES: &str = "leases.coordination.k8s.io";
@@ -33,9 +34,9 @@ const LEASES: &str = "leases.coordination.k8s.io";
 pub struct Drawn {
     /// All faults that a correct suite survives.
     pub chaos: bool,
-    /// Events of different resources arrive in another order than they were written.
+    /// Whether events of different resources arrive in another order than they were written.
     pub order: bool,
-    /// Caches are up to this many versions behind.
+    /// Maximum number of versions by which caches are stale; `None` means no stale caches.
     pub stale: Option<u64>,
 }
 
@@ -58,9 +59,9 @@ pub(crate) struct Occasion<'a> {
     pub is_of_a_cache: bool,
     /// Whether the request continues from a revision instead of starting anew.
     pub resumes: bool,
-    /// Whether the request is known to come from the manager.
+    /// Whether the request is known to come from the manager under test.
     pub is_managers: bool,
-    /// Whether a fault may end this watch: see [`super::draw`].
+    /// Whether a fault may end this watch; [`super::draw`] limits how many watches end.
     pub may_end: bool,
 }
 
@@ -80,7 +81,8 @@ pub(crate) fn drawn(seed: u64, drawn: Drawn, occasion: &Occasion<'_>) -> Vec<Fau
     faults.into_iter().map(|fault| Fault { nth: fault.nth.clone().or(Some(Nth::one(1))), ..only(fault) }).collect()
 }
 
-/// A generator that depends on the seed and this request alone: earlier requests to other resources change nothing.
+/// A random number generator that depends only on the seed, `tag` and this request, and not on requests to other
+/// resources.
 fn random(seed: u64, tag: u64, occasion: &Occasion<'_>) -> ChaCha8Rng {
     let mut mixed: u64 = 0xCBF2_9CE4_8422_2325;
     let mut mix = |byte: u8| mixed = (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
@@ -100,7 +102,7 @@ fn chaos(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     }
 }
 
-/// The faults of a watch: some at its beginning, others after a number of its events.
+/// Draws the faults of a watch: some at its beginning, others after a number of its events.
 fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     if occasion.resumes && occasion.number > 1 && occasion.may_end && random.random_bool(0.05) {
@@ -139,7 +141,7 @@ fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     faults
 }
 
-/// The faults of a list that fills a cache.
+/// Draws the faults of a list that fills a cache.
 fn list(random: &mut ChaCha8Rng) -> Vec<Fault> {
     let count = Some(1);
     match random.random_range(0..10) {
@@ -149,7 +151,7 @@ fn list(random: &mut ChaCha8Rng) -> Vec<Fault> {
     }
 }
 
-/// The fault of a request of a known manager.
+/// Draws the fault of a request of the manager under test.
 fn harsh(random: &mut ChaCha8Rng, on: On) -> Fault {
     let times = random.random_range(1..=2);
     let refused = Fault { nth: Some(Nth::Range { from: 1, to: Some(times) }), ..Fault::armed(Name::HttpError) };
@@ -164,7 +166,7 @@ fn harsh(random: &mut ChaCha8Rng, on: On) -> Fault {
     }
 }
 
-/// Changes the order of events between resources: each watch lags for some of its events but keeps its own order.
+/// Changes the order of events between resources: each watch delays some of its events but keeps their order.
 fn disorder(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     if occasion.on != On::Watch || !occasion.is_of_a_cache {
         return Vec::new();
@@ -197,7 +199,7 @@ fn lagging(random: &mut ChaCha8Rng, versions: u64, occasion: &Occasion<'_>) -> V
     faults
 }
 
-/// Returns one fault for each of [`STRETCHES`] stretches of a watch's events; a gap separates two stretches.
+/// Returns one fault for each of [`STRETCHES`] sequences of a watch's events, with gaps between them.
 fn stretches(
     random: &mut ChaCha8Rng,
     length: std::ops::RangeInclusive<u64>,
@@ -256,7 +258,8 @@ mod tests {
         assert_ne!(watch(1, "pods", 1), watch(1, "pods", 2));
     }
 
-    /// If the manager is not known, the suite's own requests and the watches that it opens by hand get no faults.
+    /// If requests of the manager cannot be distinguished, the suite's own requests and the watches that tests open by
+    /// hand get no faults.
     #[test]
     fn without_a_known_manager_only_caches_are_touched() {
         for seed in 0..50 {
@@ -267,7 +270,8 @@ mod tests {
         }
     }
 
-    /// No fault ends a watch that may not end. Otherwise a client that waits longer after each end would get no events.
+    /// No fault ends a watch for which `may_end` is false. A client that waits longer after each end would otherwise
+    /// get no events.
     #[test]
     fn a_watch_that_may_not_end_does_not() {
         let ends = |fault: &Fault| matches!(fault.name, Name::WatchReset | Name::ErrorEvent | Name::HttpError);

@@ -1,8 +1,8 @@
 //! Draws faults for requests, and ends them.
 //!
-//! Owns the numbers of requests per verb and resource, and the drawn faults. A drawn fault ends after its number of
-//! effects, or when its duration since the first effect is over. If more than [`OPEN_MAX`] drawn faults are open, the
-//! oldest end.
+//! Owns the numbers of requests per verb and resource, and the drawn faults. A drawn fault ends after `count` effects,
+//! or when its duration since the first effect is over. If more than [`OPEN_MAX`] drawn faults are active, the oldest
+//! end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::session::Manager;
 
 /// Maximum number of ends of one resource's watches within [`ENDS_WITHIN`]. client-go waits before it lists again:
 /// first 0.8 to 1.6 s, then 1.6 to 3.2 s, and after the sixth end half a minute. The wait resets after two minutes
-/// without a failure. More ends would test only this wait.
+/// without a failure. More ends of watches would test only client-go's wait.
 const ENDS_MAX: usize = 2;
-/// The period for [`ENDS_MAX`].
+/// The period in which at most [`ENDS_MAX`] watches of one resource are ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(130);
-/// Maximum number of drawn faults that are open at a time; each request checks all of them.
+/// Maximum number of drawn faults that are active at a time; each request is compared with all of them.
 const OPEN_MAX: usize = 1000;
 /// Maximum number of pairs of a verb and a resource whose requests are counted.
 const KINDS_MAX: usize = 4096;
@@ -49,7 +49,7 @@ struct Inner {
 #[derive(Debug)]
 struct Open {
     id: FaultId,
-    /// The duration of the fault, from its beginning or, if it waits for events, from its first hit.
+    /// The duration of the fault, counted from its beginning or, if the fault waits for events, from its first hit.
     lasts: Option<Duration>,
     waits: bool,
     /// Number of effects that remain.
@@ -89,7 +89,7 @@ impl Drawing {
         usize::try_from(id.0.checked_sub(inner.first)?).ok().and_then(|index| inner.names.get(index).copied())
     }
 
-    /// Notes that a fault had an effect.
+    /// Counts an effect of a fault, and starts the fault's duration at its first effect.
     pub fn hit(&self, hit: &Hit, now: Instant) {
         let mut inner = self.0.lock();
         let Some(open) = inner.open.iter_mut().find(|open| open.id == hit.fault) else { return };
@@ -102,7 +102,7 @@ impl Drawing {
         }
     }
 
-    /// Removes the faults that are over and returns them.
+    /// Removes the drawn faults that are over and returns their numbers.
     pub fn over(&self, now: Instant) -> Vec<FaultId> {
         let mut inner = self.0.lock();
         let too_many = inner.open.len().saturating_sub(OPEN_MAX);
@@ -121,7 +121,7 @@ impl Names {
         Self { written, drawing }
     }
 
-    /// Notes that a drawn fault had an effect.
+    /// Counts an effect of a drawn fault.
     pub fn note(&self, hit: &Hit) {
         if let Some(drawing) = &self.drawing {
             drawing.hit(hit, Instant::now());
@@ -171,7 +171,7 @@ impl Inner {
         faults.into_iter().map(|fault| self.begin(asked, fault, now)).collect()
     }
 
-    /// Whether a request is known to come from the manager.
+    /// Whether a request is known to come from the manager under test.
     fn is_managers(&self, asked: &Asked<'_>) -> bool {
         let has_agent = self.manager.agent.as_deref().is_none_or(|part| asked.user_agent.contains(part));
         let is_user = self.manager.user.as_deref().is_none_or(|user| *user == **asked.user);
@@ -189,7 +189,6 @@ impl Inner {
         Some(*number)
     }
 
-    /// Whether a fault may end a watch of this resource now.
     fn may_end(&mut self, resource: &str, now: Instant) -> bool {
         let Some(ends) = self.ends.get_mut(resource) else { return true };
         while ends.front().is_some_and(|end| now.saturating_duration_since(*end) > ENDS_WITHIN) {
@@ -312,7 +311,7 @@ mod tests {
         assert!(at.len() >= 4 && at.windows(3).all(|three| three[2] - three[0] >= 130), "{at:?}");
     }
 
-    /// A drawn fault ends after its effects, so that the list of faults stays short.
+    /// A drawn fault ends after its number of effects, so that the list of active faults stays short.
     #[test]
     fn what_has_had_its_effects_is_over() {
         let drawing = Drawing::new(7, Drawn { order: true, ..Drawn::default() }, Manager::default(), 3);

@@ -1,7 +1,7 @@
 //! The program named `etcd`: answers health checks of etcd and holds the state of the API server.
 //!
-//! Owns etcd's port, on which it reads HTTP requests, among them those of `kube-apiserver` for endpoints (`order`). The
-//! program is no database: it refuses clients that use etcd's own protocol.
+//! Owns etcd's port, on which it reads HTTP requests; the process `kube-apiserver` requests endpoints there (`order`).
+//! The program is no database and refuses clients that use etcd's own protocol.
 
 use std::io;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use super::{help, parent};
 
 const PROGRAM: &str = "etcd";
 const DEFAULT: &str = "http://localhost:2379";
-/// The largest head of an HTTP request.
+/// Maximum size of the headers of an HTTP request, in bytes.
 const HEAD_MAX_BYTES: u64 = 16 * 1024;
 /// Deadline for a request to arrive completely.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
@@ -124,7 +124,7 @@ struct Head {
     length: usize,
 }
 
-/// The head of a request; `None` if the stream ends or does not contain HTTP/1.
+/// Reads the request line and headers of a request; `None` if the stream ends or does not contain HTTP/1.
 async fn head<S: tokio::io::AsyncBufRead + Unpin>(stream: &mut S) -> io::Result<Option<Head>> {
     let mut stream = stream.take(HEAD_MAX_BYTES);
     let mut line = Vec::new();

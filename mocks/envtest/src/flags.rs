@@ -1,7 +1,7 @@
 //! Reads command-line flags as test kits write them, without I/O.
 //!
-//! Owns the forms `--key=value`, `--key value`, `-key value` and bare switches. The parser accepts every flag, because
-//! suites set flags of every version.
+//! Reads `--key=value`, `--key value`, `-key value` and switches without a value. The parser accepts every flag,
+//! because suites set flags of every version.
 
 /// The flags of one command line, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,12 +31,11 @@ impl Flags {
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Whether a switch is on.
     pub fn is_on(&self, key: &str) -> bool {
         self.last(key).is_some_and(|value| value == "true")
     }
 
-    /// The flags that are not in `known`; each flag is listed once.
+    /// The flags of the command line that are not in `known`, without duplicates.
     pub fn beside<'a>(&'a self, known: &[&str]) -> Vec<&'a str> {
         let mut others: Vec<&str> = self.0.iter().map(|(key, _)| key.as_str()).collect();
         others.retain(|key| !known.contains(key));

@@ -1,7 +1,7 @@
 //! The program named `kubectl`: runs the real kubectl if there is one.
 //!
-//! Owns the search for the real kubectl. Test kits need it to check that a cluster is up (fabric8 reads the namespace
-//! `default`), and suites for other work.
+//! Owns the search for the real kubectl. Test kits use kubectl to check that a cluster is up (fabric8 reads the
+//! namespace `default`), and suites use it too.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use super::session::Session;
 
 const PROGRAM: &str = "kubectl";
 
-/// The environment variable with the path that was run as the real kubectl, so that another copy of this program
-/// recognises itself.
+/// The environment variable with the path that was run as the real kubectl. A second copy of this program that is run
+/// by mistake reads the variable and stops.
 const CALLED: &str = "LONGHAUL_ENVTEST_KUBECTL";
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {

@@ -40,7 +40,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The program that has this file name.
+    /// The program that has the file name of this path.
     pub fn called(path: &OsStr) -> Option<Self> {
         match Path::new(path).file_name()?.to_str()? {
             "kube-apiserver" => Some(Self::ApiServer),
@@ -60,7 +60,7 @@ impl Program {
     }
 }
 
-/// The `main` of a binary that is only these three programs. If the binary has another name, the first argument names
+/// The `main` of `longhaul-envtest`. If the binary's file name is none of the three programs, the first argument names
 /// the program.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os();

@@ -1,4 +1,5 @@
-//! `longhaul-envtest`: a binary that acts as `kube-apiserver`, `etcd` or `kubectl`. All its code is in the library.
+//! `longhaul-envtest`: a binary that acts as `kube-apiserver`, `etcd` or `kubectl`. All code is in the library
+//! `mock_envtest`.
 
 fn main() -> std::process::ExitCode {
     mock_envtest::main()

@@ -1,18 +1,16 @@
 //! The protocol between the processes named `kube-apiserver` and `etcd`, on etcd's own port.
 //!
-//! Owns the messages of the protocol. `kube-apiserver` sends an HTTP POST with an [`Order`] and gets one line with an
-//! [`Answer`]; then the connection stays open. The line `stop` ends the endpoint gracefully and is answered by
-//! `stopped`. If the connection ends without `stop`, the endpoint ends at once.
+//! `kube-apiserver` sends an HTTP POST with an [`Order`] and gets one line with an [`Answer`]; then the connection
+//! stays open. The line `stop` ends the endpoint gracefully and is answered by `stopped`. If the connection ends
+//! without `stop`, the endpoint ends at once.
 
 use serde::{Deserialize, Serialize};
 
-/// The path of requests for endpoints.
 pub(crate) const PATH: &str = "/longhaul/apiserver";
-/// The largest request for an endpoint: certificates are a few KiB.
+/// Maximum size of a request for an endpoint in bytes; the certificates in it are a few KiB.
 pub(crate) const ORDER_MAX_BYTES: usize = 1024 * 1024;
 /// The line that ends an endpoint gracefully.
 pub(crate) const STOP: &str = "stop";
-/// The answer to [`STOP`].
 pub(crate) const STOPPED: &str = "stopped";
 
 /// A request of `kube-apiserver` for an HTTPS endpoint.
@@ -27,12 +25,11 @@ pub(crate) struct Order {
     pub key: String,
     /// The certificate authorities of clients, PEM.
     pub clients_ca: Option<String>,
-    /// The issuer of service account tokens. The first request fixes this field and the following ones until the
-    /// process `etcd` ends.
+    /// The issuer of service account tokens. The first request sets this field and all fields below for the lifetime of
+    /// the process `etcd`.
     pub issuer: Option<String>,
     /// The key that signs service account tokens, PEM.
     pub signing_key: Option<String>,
-    /// Whether RBAC authorizes requests.
     pub rbac: bool,
     /// Feature gates that are on in addition to the defaults.
     pub feature_gates: Vec<String>,
@@ -44,6 +41,6 @@ pub(crate) struct Order {
 pub(crate) enum Answer {
     /// The endpoint listens.
     Ready,
-    /// The endpoint could not be opened; the text says why.
+    /// The endpoint could not be opened, for this reason.
     Refused(String),
 }

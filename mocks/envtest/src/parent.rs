@@ -11,14 +11,14 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getppid, pidfd_open};
 use tokio::sync::oneshot;
 
-/// The environment variable that keeps the processes alive after their parent's end, for a start by a shell that ends
-/// at once.
+/// The environment variable that keeps the processes alive after their parent ends, for example if a shell starts them
+/// and ends at once.
 pub(crate) const STAY: &str = "LONGHAUL_ENVTEST_STAY";
 
-/// Interval of checks if the parent cannot be watched through a descriptor.
+/// Interval at which the process checks its parent if it cannot watch the parent through a descriptor.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Waits for the parent's end, beginning with this call; waits for ever if [`STAY`] is set.
+/// Returns a future that waits until the parent ends, or for ever if [`STAY`] is set.
 pub(crate) fn ended() -> impl Future<Output = ()> {
     let (tell, ended) = oneshot::channel();
     if std::env::var_os(STAY).is_none()

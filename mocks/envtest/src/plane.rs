@@ -1,8 +1,8 @@
 //! The state of one control plane, and its HTTPS endpoints.
 //!
-//! Owns the server. The first request for an endpoint creates the server and decides whether it uses RBAC; the server
-//! lives until the process ends. No client learns the address of the server's own listener; every API server of a suite
-//! is an additional endpoint.
+//! Owns the mock API server. The first request for an endpoint creates the server and decides whether it uses RBAC; the
+//! server runs until the process ends. No client learns the address of the server's own listener; every API server of a
+//! suite is an additional endpoint.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -34,7 +34,7 @@ struct Running {
 }
 
 impl Plane {
-    /// A control plane without a server.
+    /// A control plane whose server is not started yet.
     pub fn new(session: Session) -> Self {
         Self { session, running: Mutex::default(), recorder: Arc::default() }
     }
@@ -76,14 +76,13 @@ impl Plane {
         Ok((Arc::new(server), began))
     }
 
-    /// Writes the records since the last call.
+    /// Writes the records of requests, commits and hits since the last call.
     pub fn write_records(&self) {
         if let Some(recorder) = &mut *self.recorder.lock() {
             recorder.write();
         }
     }
 
-    /// Ends the server and its tasks.
     pub async fn end(&self) {
         self.write_records();
         if let Some(running) = self.running.lock().await.take() {
@@ -92,7 +91,6 @@ impl Plane {
     }
 }
 
-/// The text of an error and of its causes.
 fn said(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,7 +1,8 @@
 //! The task that begins and ends faults in a server and writes the records.
 //!
-//! The session's faults begin and end at their times. Drawn faults begin with requests, and this task ends them. If the
-//! manager is known by its user agent or user, faults hit only its requests; otherwise they hit all clients.
+//! This task begins and ends the session's faults at their times. Drawn faults begin with requests, and this task only
+//! ends them. If the session names the manager's user agent or user, faults hit only the manager's requests; otherwise
+//! they hit all clients.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,23 +15,24 @@ use super::draw::{Drawing, Names};
 use super::record::Recorder;
 use super::session::{Manager, Session};
 
-/// Interval of checks for faults that begin or end.
+/// Interval at which the task checks whether a fault must begin or end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Interval of writing records; a SIGKILL loses the records of at most this time.
+/// Interval at which records are written; a SIGKILL loses the records of at most this time.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 
 /// The faults of one control plane.
 pub(crate) struct Play {
     server: Arc<Server>,
     faults: Vec<Fault>,
-    /// `None` if the faults are no valid schedule. `longhaul envtest` checks them before it starts a suite.
+    /// `None` if the session's faults are no valid schedule. `longhaul envtest` checks the session's faults before it
+    /// starts a suite.
     schedule: Option<Schedule>,
     drawing: Option<Drawing>,
     recorder: Arc<Mutex<Option<Recorder>>>,
 }
 
 impl Play {
-    /// From this call on, requests meet faults; so callers must call this function before the suite's first request.
+    /// Faults affect requests from this call on, so callers must call this function before the suite's first request.
     pub fn new(server: &Arc<Server>, session: &Session, recorder: Arc<Mutex<Option<Recorder>>>) -> Self {
         let narrow = |fault: &Fault| narrowed(fault.clone(), &session.manager);
         let faults: Vec<Fault> = session.faults.iter().map(narrow).collect();
@@ -58,7 +60,7 @@ impl Play {
         Names::new(written, self.drawing.clone())
     }
 
-    /// Runs the faults until the task is aborted.
+    /// Begins and ends faults and writes records until the task is aborted.
     pub async fn run(mut self) {
         let Some(mut schedule) = self.schedule.take() else { return };
         let start = Instant::now();
@@ -75,7 +77,7 @@ impl Play {
         }
     }
 
-    /// Records the hits of faults, and begins and ends the faults that are due.
+    /// Records the hits of faults, and begins and ends the faults whose time has come.
     fn look(&self, schedule: &mut Schedule, start: Instant) {
         let faults = self.server.faults();
         let now = Instant::now();

@@ -1,5 +1,4 @@
-//! The records of one control plane: lines that are written as events happen, and a summary that is rewritten each
-//! time.
+//! The records of one control plane: lines that are written as events happen, and a summary that is replaced each time.
 //!
 //! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` in a run's folder.
 //! A control plane may be killed at any moment, so no record waits for its end. Every file is bounded.
@@ -18,7 +17,7 @@ use super::draw::Names;
 
 /// Maximum number of lines of one file; a suite of thousands of tests makes some hundred thousand requests.
 const LINES_MAX: u64 = 500_000;
-/// Maximum number of commits that are read from the server at a time.
+/// Maximum number of commits that the recorder reads from the server at a time.
 const BATCH: usize = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,7 +32,6 @@ pub struct RequestLine {
     pub query: String,
     pub user: String,
     pub user_agent: String,
-    /// The HTTP status of the answer.
     pub status: u16,
     /// The revision of the returned object or list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,17 +48,16 @@ pub struct ShownLine {
     pub user_agent: String,
     /// The number of the watch.
     pub watch: u64,
-    /// The full name of the resource.
     pub resource: String,
     /// The watched namespace; `None` means all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The revision up to which the watch has shown all events.
+    /// The revision up to which the watch has sent all events.
     pub through: u64,
     pub by: ShownBy,
 }
 
-/// A version of an object that was written.
+/// A commit: one stored version of an object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitLine {
@@ -97,7 +94,6 @@ pub struct Summary {
     pub began_us: u64,
     /// The time of this summary, in microseconds since 1970.
     pub written_us: u64,
-    /// Number of existing objects.
     pub objects: u64,
     /// The newest revision of the store.
     pub revision: u64,
@@ -105,7 +101,7 @@ pub struct Summary {
     pub watches_open: Vec<(String, u64)>,
     /// The minimal RBAC roles for the requests of all users, as YAML.
     pub roles: String,
-    /// Requests that RBAC refused, with their number, by user, verb, resource and namespace.
+    /// Number of requests that RBAC refused, by user, verb, resource and namespace.
     pub denied: Vec<(String, String, u64)>,
     /// Number of lines that were dropped because a file had reached its limit.
     pub lines_lost: u64,

@@ -1,7 +1,7 @@
 //! The settings that `longhaul envtest` passes to the programs that a suite starts.
 //!
-//! Owns the format of the file that the environment variable [`SESSION`] names. Without this variable, a control plane
-//! has no faults and keeps no record.
+//! Owns the format of the file that the environment variable [`SESSION`] names. If the variable is not set, a control
+//! plane has no faults and keeps no record.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::chaos::Drawn;
 /// The environment variable with the path of the session file.
 pub const SESSION: &str = "LONGHAUL_ENVTEST";
 
-/// The settings for one run of a suite.
+/// The settings for one run of a test suite.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Session {
@@ -21,7 +21,7 @@ pub struct Session {
     pub runs: Option<PathBuf>,
     /// The faults at fixed times, which count from the moment at which the API server is ready.
     pub faults: Vec<Fault>,
-    /// The sorts of faults that are drawn in addition, request by request.
+    /// The sorts of faults that are drawn for single requests, in addition to `faults`.
     #[serde(default)]
     pub drawn: Drawn,
     /// The seed of drawn faults and of probabilities.
@@ -52,7 +52,7 @@ impl Manager {
 }
 
 impl Session {
-    /// The session of this process; the default session if [`SESSION`] is not set.
+    /// Reads the session of this process; returns the default session if the variable [`SESSION`] is not set.
     pub(crate) fn of_environment() -> Result<Self, String> {
         let Some(path) = std::env::var_os(SESSION).filter(|path| !path.is_empty()) else { return Ok(Self::default()) };
         let path = PathBuf::from(path);

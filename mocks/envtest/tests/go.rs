@@ -10,7 +10,7 @@ use mock_envtest::{Drawn, HitLine, Manager, SESSION, Session, Summary};
 
 const SOURCE: &str = include_str!("suite/main.go");
 const MODULE: &str = include_str!("suite/go.mod");
-/// A seed with which the suite meets gentle faults. With some other seeds, the test of faults would prove nothing.
+/// A seed with which faults hit the suite. With some other seeds no fault has a hit, so the test would prove nothing.
 const SEED: u64 = 3;
 
 /// Runs the suite with the faults of a session; returns the folder of the records, or `None` if Go is missing.

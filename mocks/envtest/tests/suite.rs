@@ -1,5 +1,5 @@
 //! Tests of the programs `etcd` and `kube-apiserver` as controller-runtime runs them: flags and files, health without a
-//! certificate, an administrator's certificate, a restart of the API server alone, and the end.
+//! certificate, an administrator's certificate, a restart of the API server alone, and the end of both programs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -104,7 +104,7 @@ impl Kit {
         running
     }
 
-    /// The HTTP status and body of an answer over TLS; `None` if no server listens.
+    /// Sends a request over TLS and returns the HTTP status and body of the answer; `None` if no server listens.
     fn ask(&self, pair: Option<&Pair>, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
         let config = mock_pki::client_config(self.serving.ca_pem(), pair, &[]).unwrap();
         let connection = ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap()).unwrap();
@@ -123,7 +123,7 @@ impl Kit {
     }
 }
 
-/// An address with a free port.
+/// An address on this machine with a free port.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

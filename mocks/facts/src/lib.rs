@@ -1,8 +1,8 @@
 //! The types that all crates of the harness share: a committed version of an object, and the proof that a client saw
 //! it.
 //!
-//! Owns these types and their form in records, so that no crate defines its own. This crate does no I/O and reads no
-//! clock: callers add times.
+//! Owns the shared types and how records store them, so that no crate defines its own. This crate does no I/O and reads
+//! no clock: callers pass times.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -51,8 +51,8 @@ impl fmt::Display for Change {
 #[schemars(with = "String")]
 pub struct Uid(Arc<str>);
 
-/// `metadata.resourceVersion`, which identifies a version. Revisions are compared only for equality, because they have
-/// no order.
+/// `metadata.resourceVersion`, which identifies a version of an object. Revisions are compared only for equality,
+/// because they have no order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -60,8 +60,8 @@ pub struct Revision(Arc<str>);
 
 /// The position of a commit among all commits that the harness followed, ascending.
 ///
-/// A position is never computed from a resourceVersion: a restored control plane reuses those, and a real control plane
-/// has gaps between them:
+/// A position is never computed from a resourceVersion: a restored control plane reuses resourceVersions, and a real
+/// control plane has gaps between them:
 ///
 /// ```compile_fail
 /// let version = facts::Revision::from("17");
@@ -94,17 +94,17 @@ pub struct Commit {
     pub name: Arc<str>,
     /// The object's uid.
     pub uid: Uid,
-    /// The resourceVersion of the version; for a deletion, the resourceVersion of the deletion.
+    /// The resourceVersion of the version, or of the deletion.
     pub revision: Revision,
-    /// The kind of change.
+    /// Whether the commit creates, changes or deletes the object.
     pub change: Change,
 }
 
-/// Proof that the subject saw a version.
+/// Proof that the subject saw a version of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
-    /// The time at which the harness received the observation, in milliseconds of the run.
+    /// The time at which the harness received the observation, in milliseconds since the start of the run.
     pub t_ms: u64,
     /// The object's uid, as the subject reported it.
     pub uid: Uid,
@@ -119,7 +119,7 @@ pub struct Observation {
 pub struct Progress {
     /// `metadata.generation`; 0 if the resource has no generations.
     pub generation: i64,
-    /// The generation or version that the object repeats, for example in `status.observedGeneration`.
+    /// The generation or version that the controller has handled, for example from `status.observedGeneration`.
     pub observed: Option<i64>,
     /// Whether the object has the controller's finalizer.
     pub held: bool,
@@ -130,7 +130,7 @@ pub struct Progress {
     pub guarded: bool,
 }
 
-/// Serialization of shared texts (`Arc<str>`) in records.
+/// How shared texts (`Arc<str>`) are serialized in records.
 mod text {
     use std::sync::Arc;
 
@@ -145,7 +145,7 @@ mod text {
     }
 }
 
-/// Declares the conversions of a type that contains a text.
+/// Declares the conversions from and to text of a type that contains a text.
 macro_rules! meaning {
     ($name:ident) => {
         impl $name {
@@ -179,7 +179,7 @@ macro_rules! meaning {
 meaning!(Uid);
 meaning!(Revision);
 
-/// Lets callers search maps with a `Uid` as the key by a plain text.
+/// Lets callers look up a plain text in a map whose keys are `Uid`s.
 impl Borrow<str> for Uid {
     fn borrow(&self) -> &str {
         &self.0
@@ -187,7 +187,7 @@ impl Borrow<str> for Uid {
 }
 
 impl Revision {
-    /// The revision of a store that numbers its revisions.
+    /// The revision of a store whose revisions are numbers.
     pub fn of_number(number: u64) -> Self {
         Self(number.to_string().into())
     }
@@ -199,12 +199,12 @@ impl Revision {
 }
 
 impl Order {
-    /// The position of a commit whose source numbers commits itself, each once and in order.
+    /// The position of a commit whose source numbers each commit once and in order.
     pub const fn of_numbered(number: u64) -> Self {
         Self(number)
     }
 
-    /// The position after this one.
+    /// The position of the next commit.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -219,7 +219,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    /// Records of all ages must be readable, so the form of these types in records never changes.
+    /// Old records must stay readable, so these types are always serialized in the same form.
     #[test]
     fn facts_are_spelled_as_in_records() {
         let commit = Commit {

@@ -7,14 +7,14 @@ use super::Progress;
 /// The field in which nearly every API stores the generation that the controller has handled.
 const OBSERVED_GENERATION: &str = "/status/observedGeneration";
 
-/// The fields of each object that show its controller's progress.
+/// The names of the fields in which an object shows its controller's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
-    /// The path of the field that repeats a generation or version; see [`seek`].
+    /// The path of the field with the handled generation or version; see [`seek`].
     pub observed: String,
     /// The controller's finalizer.
     pub finalizer: Option<String>,
-    /// Finalizers that the harness sets; they prove nothing about the controller.
+    /// Finalizers that the harness sets, which prove nothing about the controller.
     pub own: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub fn seek<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// A generation or version: a number, or a number as text, as in annotations and labels.
+/// Reads a generation or version: a number, or a number as text, as in annotations and labels.
 pub fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

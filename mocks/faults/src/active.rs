@@ -19,12 +19,12 @@ pub struct ActiveFault {
     counts: Arc<dyn Counts>,
 }
 
-/// The counter of effects, by the serial number of the fault.
+/// Counts the effects of each fault, by the fault's serial number.
 pub(crate) trait Counts: Debug + Send + Sync {
     /// Whether the fault may have one more effect.
     fn may(&self, serial: u64) -> bool;
-    /// Counts one effect, unless the fault has used up its `count`. With `by_chance` the fault's probability decides
-    /// too. `detail` is called only for a counted effect.
+    /// Counts one effect, unless the fault has used up its `count`. If `by_chance` is true, the effect is counted only
+    /// with the fault's probability. `detail` is called only for a counted effect.
     fn strike(&self, serial: u64, by_chance: bool, detail: &mut dyn FnMut() -> String) -> bool;
 }
 
@@ -41,7 +41,6 @@ impl ActiveFault {
         self.serial
     }
 
-    /// Whether the fault has ended.
     pub fn is_over(&self) -> bool {
         self.over.is_cancelled()
     }

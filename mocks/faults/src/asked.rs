@@ -15,15 +15,12 @@ pub struct Asked<'a> {
     pub user: &'a Arc<str>,
     /// The full name of the resource, such as `packages.longhaul.dev`.
     pub resource: &'a Arc<str>,
-    /// The client's `User-Agent`.
     pub user_agent: &'a Arc<str>,
-    /// The kind of request.
     pub on: On,
     /// The query as it was sent.
     pub query: &'a str,
     /// The number of the endpoint; 0 is the server's own endpoint.
     pub endpoint: u32,
-    /// The number of the connection.
     pub connection: u64,
 }
 
@@ -44,15 +41,15 @@ pub struct Injection {
     pub page_items: Option<(u64, ActiveFault)>,
     /// The fault that sends the items of a list newest first.
     pub newest_first: Option<ActiveFault>,
-    /// The media type in the answer's `Content-Type`, instead of the right one.
+    /// The media type in the answer's `Content-Type`, instead of the right type.
     pub content_type: Option<String>,
-    /// Number of events that a watch sends again, and the fault.
+    /// Number of events that a watch sends a second time, and the fault that repeats them.
     pub repeat: Option<(u64, ActiveFault)>,
     /// The fault that gives an empty answer to a watch from a compacted revision.
     pub empty_when_gone: Option<ActiveFault>,
     /// Whether the head of the answer is sent only with the first bytes of the body.
     pub holds_head: bool,
-    /// Serial numbers of the faults that apply to this request's watch, among the faults with numbers below `known`.
+    /// Serial numbers, all below `known`, of the faults that apply to this request's watch.
     pub matched: Vec<u64>,
     /// The serial number that the next fault gets.
     pub known: u64,
@@ -84,20 +81,19 @@ pub enum Instead {
     Empty,
 }
 
-/// An HTTP error.
 #[derive(Debug)]
 pub struct Refusal {
     pub status: u16,
-    /// The `reason` of the `Status`; if absent, [`crate::reason_of`] the HTTP status.
+    /// The `reason` of the `Status`; default: that of the HTTP status, see [`crate::reason_of`].
     pub reason: Option<String>,
     /// The header `Retry-After` in seconds.
     pub retry_after_s: Option<u64>,
-    /// The form of the answer's body.
+    /// The kind of the answer's body: a `Status`, plain text or nothing.
     pub body: ErrorBody,
 }
 
 impl Asked<'_> {
-    /// Whether a fault concerns such a request, whatever user sends it.
+    /// Whether a fault's keys choose this request; the user is not checked.
     pub fn concerns(&self, fault: &Fault) -> bool {
         fault.on().has(self.on) && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)
     }
@@ -109,7 +105,7 @@ impl Asked<'_> {
         value("resourceVersion").filter(|_| !begins)?.parse().ok().filter(|from| *from > 0)
     }
 
-    /// A description, for example `list of packages.longhaul.dev by subject on connection 3`.
+    /// Describes the request, for example `list of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         let verb = match self.on {
             On::List => "list",

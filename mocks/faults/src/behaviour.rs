@@ -21,18 +21,18 @@ pub trait Host: Send + Sync + std::fmt::Debug {
     fn compact(&self, keep: u64) -> (u64, u64);
     /// Restores an older state; returns a description of the undone commits, or `None` if no commit was undone.
     fn restore(&self, restore: Restore) -> Option<String>;
-    /// The current position of the server, and the revision that was current before `age`.
+    /// The number of the server's next connection, and the revision that was current `age` ago.
     fn moment(&self, age: Duration) -> Moment;
     /// Gives a user a new token and accepts the old token for the duration `stays`. Returns a description; `None` if
     /// there is no such user.
     fn rotate_token(&self, user: &str, stays: Duration) -> Option<String>;
 }
 
-/// The server's position at one moment.
+/// The number of the server's next connection, and a past revision.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub revision: u64,
-    /// The revision that was current before the given age.
+    /// The revision that was current at the requested age.
     pub revision_then: u64,
     /// The number that the next connection gets; connections with this number or a higher one do not exist yet.
     pub next_connection: u64,
@@ -75,24 +75,24 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Injection, _scene: &mut Scene<'_>) {}
     /// Handles an event that is withheld because this fault silences the stream; also called after the fault's end.
     fn withheld(&mut self, _stream: &Stream, _revision: u64, _scene: &mut Scene<'_>) {}
-    /// Handles a watch from a compacted revision and returns the form of the 410. Also called after the fault's end,
-    /// because clients resume later.
+    /// Handles a watch from a compacted revision and returns how the 410 is sent. Clients resume later, so this hook is
+    /// also called after the fault's end.
     fn gone(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> Option<Form> {
         None
     }
     /// Handles a watch from a revision that the store had before a restore. Returns whether this fault did the restore.
-    /// Also called after the fault's end.
+    /// This hook is also called after the fault's end.
     fn ahead(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> bool {
         false
     }
-    /// Handles a target's request that reaches the store, whatever its answer; also called after the fault's end.
-    /// Returns whether the request meets this fault's change to the server. If so, older faults of the same name are
-    /// not called.
+    /// Handles a request of a target user that reaches the store, whatever the answer; also called after the fault's
+    /// end. Returns whether the request proves the change that this fault made to the server. If so, older faults of
+    /// the same name are not called.
     fn met(&mut self, _asked: &Asked<'_>, _scene: &mut Scene<'_>) -> bool {
         false
     }
-    /// Handles the refusal of a token that this fault replaced; returns whether this fault counts the refusal. Also
-    /// called after the fault's end.
+    /// Handles the refusal of a token that this fault replaced; returns whether this fault counts the refusal. This
+    /// hook is also called after the fault's end.
     fn old_token_refused(&mut self, _user: &str, _scene: &mut Scene<'_>) -> bool {
         false
     }

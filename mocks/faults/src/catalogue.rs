@@ -1,7 +1,7 @@
 //! The catalogue of faults: the type `Name`, with a value for each fault.
 //!
-//! Owns how names of faults are written and parsed. The crate's root lists the faults beside their modules. The file of
-//! each fault owns its meaning and its behaviour.
+//! Owns how names of faults are written and parsed. `lib.rs` lists the faults beside their modules. The file of each
+//! fault owns the fault's meaning and behaviour.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,6 @@ use super::Name;
 /// Declares the type of fault names: first the faults that the mock API server injects, then all other faults.
 macro_rules! catalogue {
     (played { $($name:ident = $row:path,)* } elsewhere { $($other:ident = $other_row:path,)* }) => {
-        /// The name of a fault in the catalogue.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Name {
             $(#[doc = concat!("See `", stringify!($row), "`.")] $name,)*
@@ -24,7 +23,7 @@ macro_rules! catalogue {
             /// All names, in the order of the catalogue.
             pub const ALL: &[Self] = &[$(Self::$name,)* $(Self::$other,)*];
 
-            /// All names as text in a scenario.
+            /// All names as scenarios write them.
             pub(crate) const WORDS: &[&str] = &[$($row.row.name,)* $($other_row.name,)*];
 
             /// The catalogue entry of the fault.

@@ -29,7 +29,6 @@ pub enum JumpOf {
 }
 
 keys! {
-    /// The settings of `clock-jump`.
     pub struct JumpKeys {
         process "process": String = ("all of the subject", "one of `processes`"),
         ahead "ahead": Span = ("10m", "by how much, by its own clock"),
@@ -39,7 +38,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `clock-drift`.
     pub struct DriftKeys {
         process "process": String = ("all of the subject", "one of `processes`"),
         ppm "ppm": i32 = ("1000", "parts per million too fast; below 0 too slow"),
@@ -52,7 +50,7 @@ impl JumpKeys {
         self.of.unwrap_or(JumpOf::Wall)
     }
 
-    /// The jump in nanoseconds of the process's clock; a negative jump goes backwards.
+    /// The jump of the process's clock in nanoseconds; a negative number moves the clock backwards.
     pub fn by_ns(&self) -> i64 {
         let nanos = |span: Option<Span>| i64::try_from(span.unwrap_or_default().0.as_nanos()).unwrap_or(i64::MAX);
         let ahead = self.ahead.or_else(|| self.back.is_none().then_some(AHEAD));

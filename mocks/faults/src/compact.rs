@@ -1,6 +1,6 @@
-//! `compact`: the history is compacted, wholly or except for the newest revisions, and open watches continue. A hit is
-//! each watch that wants to resume from a removed revision: the watch gets 410, or the answer of another fault. Without
-//! such a watch the fault has no hit.
+//! `compact`: the server's history is compacted, wholly or except for the newest revisions, and open watches continue.
+//! A hit is a watch that asks to resume from a removed revision: the watch gets 410, or the answer that another fault
+//! sets. If no watch resumes from a removed revision, the fault has no hit.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Faults of connections, below HTTP; each is one file in `connection/`.
+//! Faults of connections, below HTTP; each fault is one file in `connection/`.
 //!
 //! Owns the choice of connections. A fault affects only connections of target users. The engine finds such a connection
 //! by a watch of a target user. Before the user of a connection is known, the engine uses the endpoints that
@@ -16,7 +16,7 @@ use std::sync::Weak;
 use super::Scene;
 use super::handle::Handle;
 
-/// Counts the connections that a fault could affect, and those that it affects.
+/// Counts the connections that a fault could affect, and the connections that it affects.
 #[derive(Debug, Default)]
 struct Turns {
     seen: u64,

@@ -1,6 +1,6 @@
-//! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends. The fault applies to watches
-//! that are open at its beginning, and to later ones. With `afterEvents`, it applies to a watch that has sent that many
-//! events. A hit is one stream.
+//! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends. The faults apply to watches
+//! that are open when the fault begins, and to later watches. With `afterEvents`, a fault applies to a watch that has
+//! sent that many events. A hit is one ended watch.
 
 use std::sync::Arc;
 
@@ -15,21 +15,18 @@ use super::{
 };
 
 keys! {
-    /// The settings of `watch-reset`.
     pub struct ResetKeys {
         code "code": Code = ("`internal-error`", "HTTP/2"),
     }
 }
 
 keys! {
-    /// The settings of `watch-eof`.
     pub struct EofKeys {
         mid_line "midLine": bool = ("false", "half a line is sent first; needs an event while the fault is armed"),
     }
 }
 
 keys! {
-    /// The settings of `error-event`.
     pub struct ErrorEventKeys {
         code "code": Code = ("410", ""),
         reason "reason": String = ("the one that belongs to the code", ""),
@@ -86,7 +83,7 @@ pub(super) struct Cut {
 #[derive(Debug)]
 enum How {
     Ending(Ending),
-    /// Sends an `ERROR` event; then the stream is silent or ends.
+    /// Sends an `ERROR` event, after which the stream is silent or ends.
     Error {
         line: Bytes,
         holds: bool,

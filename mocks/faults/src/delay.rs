@@ -1,6 +1,6 @@
 //! `delay-answer` and `hold-headers`: an answer is late. With `delay-answer` a list is read at once and sent later, so
-//! it shows an old state, and a watch begins later. With `hold-headers` a watch begins at once, and its head and events
-//! are sent together later. A hit is one request.
+//! it shows an old state, and a watch begins later. With `hold-headers` a watch begins at once, and the head of the
+//! answer is sent later, together with the first events. A hit is one delayed answer.
 
 use std::time::Duration;
 
@@ -10,14 +10,12 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Error, Injection, Name, On, PlayedRow, Row, Scene};
 
 keys! {
-    /// The settings of `delay-answer`.
     pub struct AnswerKeys {
         delay "delay": Span = ("400ms", ""),
     }
 }
 
 keys! {
-    /// The settings of `hold-headers`.
     pub struct HeadersKeys {
         delay "delay": Span = ("1s", ""),
     }

@@ -1,14 +1,14 @@
 //! The hook for random faults that affect one request instead of a period.
 //!
-//! Owns the hook. Faults are drawn for requests, because the n-th watch of a resource is the same in each run, but the
-//! requests at a given time are not.
+//! Faults are drawn for requests and not for times, because each run has the same n-th watch of a resource, but
+//! different requests at a given time.
 
 use super::{Asked, Fault, FaultId};
 
 /// Draws random faults for an incoming request.
 pub trait Draw: Send + Sync + std::fmt::Debug {
-    /// The faults that begin with this request, before any fault handles the request. Each fault must choose the
-    /// request by `resource`, `on`, `query` and `nth: 1`. No other request is handled during the draw.
+    /// The drawn faults that begin with this request, before any fault handles the request. Each returned fault must
+    /// choose the request by `resource`, `on`, `query` and `nth: 1`. No other request is handled during the draw.
     fn draw(&self, asked: &Asked<'_>) -> Vec<(FaultId, Fault)>;
 }
 

@@ -1,5 +1,5 @@
 //! `empty-200`: a watch is answered with 200 and ends at once. With `stale` the fault affects only watches from a
-//! compacted revision, as in real servers for resources without a watch cache. A hit is one such answer.
+//! compacted revision, as in real servers for resources without a watch cache. A hit is one empty answer.
 
 use super::settings::keys;
 use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};

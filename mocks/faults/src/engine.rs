@@ -1,8 +1,8 @@
 //! The engine of faults in the mock API server: the begun faults, their targets, and their effects.
 //!
 //! Owns the one lock of all begun faults, and the choice of requests and watches by target user, `on`, `resource`,
-//! `afterEvents` and other keys. [`Table`] owns the logic that all engines share. The engine does not know the effects
-//! of single faults.
+//! `afterEvents` and other keys. [`Table`] owns the logic that all engines share. The engine does not know the effect
+//! of any fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -21,8 +21,8 @@ use super::{
     Scene, Stream,
 };
 
-/// The time that written bytes get to leave before a fault touches a connection. The engine also waits for at least one
-/// flush.
+/// The wait before a fault affects a connection, so that written bytes reach the network first. The engine also waits
+/// for at least one flush.
 const SETTLES: Duration = Duration::from_millis(20);
 /// The longest wait for a flush before a fault touches a connection, because a client may have stopped reading.
 const SETTLES_MOST: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(crate) struct Core {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(super) targets: BTreeSet<Arc<str>>,
-    /// Whether every user is a target of faults.
+    /// True if faults may affect the requests of every user.
     pub(super) everybody: bool,
     pub(super) endpoints: BTreeSet<u32>,
     table: Table<Played>,
@@ -60,7 +60,7 @@ struct AfterEvents {
     active: ActiveFault,
     events: u64,
     reached: bool,
-    /// Whether the fault acts below HTTP, where the last event may not be written yet.
+    /// True if the fault acts below HTTP: the engine then first waits until the last event is written.
     settles: bool,
     settling: Option<Settling>,
 }
@@ -200,7 +200,7 @@ impl Core {
         }
     }
 
-    /// Runs `act` on every fault that concerns a stream, including faults that have ended.
+    /// Runs `act` on every fault whose keys choose a stream, including faults that have ended.
     pub(crate) fn each(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -342,7 +342,8 @@ impl Inner {
             && running.fault.matches(&stream.resource, &stream.user_agent, &stream.query, stream.connection.endpoint)
     }
 
-    /// The open watches that a fault concerns. The list is empty if the fault counts the requests since its beginning.
+    /// The open watches that a fault's keys choose. The list is empty if the fault counts requests, because counting
+    /// starts when the fault begins.
     fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
         let running = &self.table.entries[index];
         if running.fault.counts_turns() {
@@ -351,8 +352,8 @@ impl Inner {
         self.streams.values().filter(|stream| self.concerns(running, stream)).cloned().collect()
     }
 
-    /// Whether a stream has sent the number of events in `afterEvents`; if not, the stream calls the engine when it
-    /// has.
+    /// Whether a stream has sent as many events as `afterEvents` says; if not, the stream calls the engine after the
+    /// last of them.
     fn is_due(&self, index: usize, stream: &Stream, core: &Arc<Core>) -> bool {
         let running = &self.table.entries[index];
         let events = running.fault.after_events.unwrap_or(0);
@@ -400,7 +401,8 @@ impl Effect for AfterEvents {
         Some((settling.since + SETTLES).max(now + Duration::from_millis(1)))
     }
 
-    /// True while the last event is being written, so that no further event is sent before the fault.
+    /// True while the last event before the fault is being written, so that no further event is sent before the fault
+    /// acts.
     fn is_full(&self) -> bool {
         self.settling.is_some() && !self.reached
     }

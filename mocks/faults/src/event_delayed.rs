@@ -1,7 +1,7 @@
 //! `event-delayed`: each event is sent after a delay, in the right order; bookmarks and the end of the stream wait
 //! behind delayed events. Held events are sent at once when the fault ends. If more than `events` events are held, the
-//! oldest is sent. A hit is one event. Held events are reported as withheld, so that the client is not blamed for the
-//! delay.
+//! oldest is sent. A hit is one delayed event. Held events are reported as withheld, so that no judge blames the client
+//! for the delay.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub(super) const ROW: PlayedRow =
 
 /// The default delay of an event.
 const DELAY: Duration = Duration::from_secs(1);
-/// Maximum number of events that are held for one stream. At this limit the stream reads no further events, which stay
-/// in the history.
+/// Maximum number of events that are held for one stream. At this limit the stream stops reading events from the
+/// history.
 const HELD_MAX: usize = 4096;
 
 #[derive(Debug)]

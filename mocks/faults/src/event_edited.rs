@@ -32,7 +32,8 @@ pub(super) const ROW: PlayedRow = Row::watches("event-edited", "Fields of events
 const OTHER: &str = "${other}";
 /// The JSON pointer to an object's UID.
 const UID: &str = "/metadata/uid";
-/// The field that is edited if a random draw only names the fault: the field gets the revision of another object.
+/// The field that is edited if a random draw names the fault without arguments: the field gets another object's
+/// revision.
 const REVISION: &str = "/metadata/resourceVersion";
 /// Maximum number of fields that one fault edits.
 const FIELDS_MAX: usize = 20;

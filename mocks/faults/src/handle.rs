@@ -1,7 +1,7 @@
 //! A handle of one open connection: the effects of faults on the connection.
 //!
-//! Owns the effects on an open and on a new connection, and the waker of the connection's server task. This module
-//! knows neither sockets nor single faults.
+//! Owns the effects on open and on new connections, and the waker of the connection's server task. This module knows no
+//! sockets and no particular fault.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,11 +55,11 @@ pub enum Way {
 /// The effects of faults on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Welcome {
-    /// How the connection is refused, if it is.
+    /// How the connection is refused; `None` if it is accepted.
     pub refused: Option<How>,
     /// Maximum number of simultaneous HTTP/2 streams, and the fault that sets the limit.
     pub streams_max: Option<(FaultId, u32)>,
-    /// The kind of certificate that the connection gets instead of the right one.
+    /// The kind of certificate that the connection gets instead of the right certificate.
     pub certificate: Option<(FaultId, Kind)>,
 }
 
@@ -123,13 +123,12 @@ impl Handle {
         self.frozen(Way::In).or_else(|| self.frozen(Way::Out)).is_some()
     }
 
-    /// The fault because of which PINGs get no answer.
+    /// The fault that leaves PINGs without an answer.
     #[inline]
     pub fn ignores_pings(&self) -> Option<FaultId> {
         self.look(|inner| inner.ignores_pings)
     }
 
-    /// Whether a GOAWAY must be sent.
     pub fn has_goaway(&self) -> bool {
         self.look(|inner| inner.goaway).is_some()
     }
@@ -158,7 +157,7 @@ impl Handle {
         self.look(|inner| inner.leaving.then_some(())).is_some()
     }
 
-    /// A description, for example `connection 7 (watch 3 of packages.longhaul.dev by subject)`.
+    /// Describes the connection, for example `connection 7 (watch 3 of packages.longhaul.dev by subject)`.
     pub fn describe(&self) -> String {
         match &self.inner.lock().carries {
             Some(watch) => format!("connection {} ({watch})", self.id),
@@ -171,7 +170,7 @@ impl Handle {
         self.inner.lock().carries.get_or_insert(watch);
     }
 
-    /// Whether a fault has its first effect on this connection.
+    /// True at the first call for a fault: the fault has its first effect on this connection.
     pub(super) fn is_first(&self, by: FaultId) -> bool {
         self.inner.lock().counted.insert(by)
     }
@@ -196,7 +195,7 @@ impl Handle {
         });
     }
 
-    /// Leaves PINGs without an answer; `false` if a fault already does so.
+    /// Leaves PINGs without an answer; `false` if a fault already leaves them without one.
     pub fn ignore_pings(&self, by: FaultId) -> bool {
         self.decide(|inner| inner.ignores_pings.is_none() && inner.ignores_pings.replace(by).is_none())
     }

@@ -1,4 +1,4 @@
-//! `http-error`: a request is answered with an HTTP error and not carried out. A hit is one such answer.
+//! `http-error`: a request is answered with an HTTP error and not carried out. A hit is one answer with the error.
 
 use units::Span;
 

@@ -1,6 +1,6 @@
-//! `initial-end-missing` and `initial-end-held` change the bookmark that closes the initial events (KEP-3157). The
-//! bookmark lacks its annotation, or comes after a delay, behind the live events of the delay. A hit is one such
-//! bookmark.
+//! `initial-end-missing` and `initial-end-held` change the bookmark that closes the initial events (KEP-3157). With
+//! `initial-end-missing` the bookmark lacks its annotation. With `initial-end-held` the bookmark comes after a delay,
+//! behind events that happen during the delay. A hit is one changed or delayed bookmark.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Checks of the settings of faults of Pods and programs.
 //!
-//! Owns the checks that these faults share, because Pods and programs exist only during a run and take time to stop and
-//! start.
+//! The faults share these checks because Pods and programs exist only during a run and take time to stop and start.
 
 use super::{Error, Fault, Lasting};
 

@@ -1,11 +1,11 @@
 //! Faults: named misbehaviour of the mock API server, with a proof of every real effect.
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. Each fault
-//! is one file with the fault's catalogue entry, and one line in `catalogue!`. A fault acts in two places: on a request
-//! before its answer (`Injection`), and on the events of a watch (`Effect`). Faults affect only requests of their
-//! target users ([`Faults::target_users`]), so the harness's own clients always see a healthy server. Three faults
-//! change the store itself: `watch-410` and `compact` remove history, and `rewind` restores an old state. This crate
-//! knows requests, streams and revisions, but not HTTP.
+//! is one file with the fault's catalogue entry, and one line in `catalogue!`. A fault acts on a request before its
+//! answer (`Injection`), or on the events of a watch (`Effect`). Faults affect only requests of their target users
+//! ([`Faults::target_users`]), so the harness's own clients always see a healthy server. Three faults change the store
+//! itself: `watch-410` and `compact` remove history, and `rewind` restores an old state. This crate knows requests,
+//! streams and revisions, but not HTTP.
 
 mod active;
 mod asked;
@@ -169,7 +169,7 @@ catalogue! {
     }
 }
 
-/// The number of a fault in a schedule, which the caller chooses.
+/// The number of a fault in a schedule; the caller chooses the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(pub u32);
 
@@ -183,7 +183,6 @@ pub struct Hit {
     pub detail: String,
 }
 
-/// The faults of one server.
 #[derive(Debug)]
 pub struct Faults {
     /// False while no fault was ever begun or drawn, so that most requests take no lock.
@@ -191,7 +190,8 @@ pub struct Faults {
     core: Arc<Core>,
     /// The hook that draws random faults for single requests.
     draw: OnceLock<Box<dyn Draw>>,
-    /// Held from the draw until the faults have handled the request, so that a drawn fault affects only that request.
+    /// Locked from the draw for a request until the faults have handled it, so that a drawn fault affects only that
+    /// request.
     drawing: Mutex<()>,
 }
 
@@ -254,7 +254,7 @@ impl Faults {
         self.core.begin(id, fault, behaviour)
     }
 
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
+    /// Ends a fault, whose hits stay readable. An unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         self.core.end(id);
     }
@@ -269,8 +269,8 @@ impl Faults {
         self.core.inner.lock().take_hits()
     }
 
-    /// Waits until any fault has a hit that is newer than the last return of this function. [`Faults::take_hits`] then
-    /// returns the hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
+    /// Waits until any fault has a hit since this function last returned. [`Faults::take_hits`] then returns the hit,
+    /// unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.core.inner.lock().struck();
         struck.notified().await;
@@ -286,7 +286,7 @@ impl Faults {
         self.core.inner.lock().streams.values().take(max).cloned().collect()
     }
 
-    /// Whether no fault was ever begun, so that the server can skip calls for requests.
+    /// Whether no fault was ever begun; the server then need not call the engine for requests.
     #[inline]
     pub fn never_any(&self) -> bool {
         !self.any.load(Ordering::Acquire)
@@ -314,7 +314,7 @@ impl Faults {
         self.core.opened(stream, injection);
     }
 
-    /// Forgets a watch that has ended.
+    /// Removes a watch that has ended.
     pub fn closed(&self, id: u64) {
         self.core.inner.lock().streams.remove(&id);
     }
@@ -349,7 +349,7 @@ impl Faults {
         }
     }
 
-    /// The form of the 410 for a watch from a compacted revision; `None` lets the server choose.
+    /// How a watch from a compacted revision gets its 410; `None` lets the server choose.
     #[inline]
     pub fn gone(&self, stream: &Stream, requested: u64) -> Option<Form> {
         if self.never_any() {

@@ -1,5 +1,5 @@
-//! `merge-lines`: several events are sent as one chunk. If the wanted number is not reached within a second, the chunk
-//! has fewer events. A hit is one chunk with more than one event.
+//! `merge-lines`: several events are sent as one chunk of bytes. If fewer events than `events` happen within a second,
+//! the chunk has fewer events. A hit is one chunk with more than one event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) const ROW: PlayedRow = Row::watches("merge-lines", "Several events go
 
 /// The default number of events in a chunk.
 const EVENTS: u64 = 3;
-/// How long events wait for further events for their chunk.
+/// How long events wait for further events before their chunk is sent.
 const WAITS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

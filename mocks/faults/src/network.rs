@@ -11,7 +11,6 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 }
 
 keys! {
-    /// The settings of `net-freeze`.
     pub struct FreezeKeys {
         direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
         new_connections "newConnections": NewConnections = ("", "of connections opened meanwhile: `healthy` or `frozen`"),
@@ -20,14 +19,12 @@ keys! {
 }
 
 keys! {
-    /// The settings of `net-refuse`.
     pub struct RefuseKeys {
         how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
     }
 }
 
 keys! {
-    /// The settings of `net-latency`.
     pub struct LatencyKeys {
         delay "delay": Span = ("100ms", ""),
         jitter "jitter": Span = ("none", "the largest addition, decided by the seed"),
@@ -35,14 +32,12 @@ keys! {
 }
 
 keys! {
-    /// The settings of `net-bandwidth`.
     pub struct BandwidthKeys {
         rate "rate": Throughput = ("10KiB/s", ""),
     }
 }
 
 keys! {
-    /// The settings of `net-cut`.
     pub struct CutKeys {
         bytes "bytes": Bytes = ("1KiB", "how many pass to the client"),
         how "how": How = ("`reset`", "`reset` or `close`"),
@@ -50,7 +45,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `net-loss`.
     pub struct LossKeys {
         direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
         new_connections "newConnections": NewConnections = ("", "of connections opened meanwhile: `healthy` or `frozen`"),

@@ -31,7 +31,6 @@ pub enum EndBy {
 }
 
 keys! {
-    /// The settings of `apiserver-restart`.
     pub struct ApiserverRestartKeys {
         signal "signal": EndBy = ("`term`", "`term` or `kill`"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
@@ -39,7 +38,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `etcd-slow`.
     pub struct EtcdSlowKeys {
         stall "stall": Span = ("800ms", "pause of etcd in each second, as on a disk that does not answer"),
     }

@@ -1,14 +1,15 @@
-//! The players of faults: the mock API server, the network proxy in front of a control plane, and the mock registry.
+//! The programs that inject faults: the mock API server, the network proxy in front of a control plane, and the mock
+//! registry.
 //!
-//! Owns their common interface, so that the scheduler of faults treats all players alike.
+//! Owns the common interface of these programs, which the scheduler of faults uses.
 
 use super::{Error, Fault, FaultId, Hit};
 
-/// A player of the faults of one [`Family`](super::Family), or of several families.
+/// A program that injects the faults of one [`Family`](super::Family) or of several families.
 pub trait Player: Sync {
-    /// Begins a fault. Contradictory settings are refused, as are faults of another player.
+    /// Begins a fault. Contradictory settings are refused, as are faults that another program injects.
     fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error>;
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
+    /// Ends a fault, whose hits stay readable. An unknown id is ignored.
     fn end(&self, id: FaultId);
     /// Number of real effects of a fault.
     fn hits(&self, id: FaultId) -> u64;

@@ -1,5 +1,4 @@
-//! Catalogue entries of faults that a cluster does to a subject's Pods. The code that deploys the Pods injects the
-//! faults.
+//! Catalogue entries of faults of a subject's Pods in a cluster. The code that deploys the Pods injects the faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,12 +9,12 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// The default time between the starts of two repeated effects.
+/// The default time between the starts of two successive effects of one fault.
 pub const PAUSE: Span = Span::from_secs(20);
-/// The default remaining validity of a certificate that `certificate-expiry` sets. A kubelet with a watch mounts a new
-/// certificate into a Pod within seconds.
+/// The default remaining validity of a certificate that `certificate-expiry` sets. The kubelet mounts a new certificate
+/// into a Pod within seconds.
 pub const VALID: Span = Span::from_secs(30);
-/// The least validity that is long enough to mount one certificate into a Pod, and the next certificate after it.
+/// Shortest allowed validity: long enough to mount a certificate into a Pod, and then its successor.
 const VALID_LEAST: Span = Span::from_secs(15);
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
@@ -40,7 +39,6 @@ pub enum KillBy {
 const CPU: f64 = 0.2;
 
 keys! {
-    /// The settings of `pod-kill`.
     pub struct PodKillKeys {
         by "by": KillBy = ("`signal`", "`signal`, `delete` or `evict`"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
@@ -48,21 +46,19 @@ keys! {
 }
 
 keys! {
-    /// The settings of faults with repeated effects.
+    /// The settings of faults that repeat their effect after a pause.
     pub struct PauseKeys {
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
     }
 }
 
 keys! {
-    /// The settings of `scale`.
     pub struct ScaleKeys {
         to "to": u32 = ("0", "number of Pods"),
     }
 }
 
 keys! {
-    /// The settings of `node-pressure`.
     pub struct NodePressureKeys {
         memory "memory": Bytes = ("", "memory limit of each container; one that uses more is killed"),
         cpu "cpu": f64 = ("0.2 without `memory`", "processor limit of each container"),
@@ -77,7 +73,6 @@ impl NodePressureKeys {
 }
 
 keys! {
-    /// The settings of `certificate-expiry`.
     pub struct CertificateExpiryKeys {
         valid "valid": Span = ("30s", "validity of the expiring certificate; its successor is there after two thirds"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`; the one before has to expire first"),

@@ -1,8 +1,8 @@
-//! The draw of random faults: makes a schedule from a rate and a list of faults. Pure: the same seed, list and window
-//! give the same schedule.
+//! The draw of random faults: makes a schedule from a rate and a list of faults. Pure: the same seed, list of faults
+//! and time limits give the same schedule.
 //!
-//! Owns the choice and the times of the faults. A fault that the list only names gets the arguments in its catalogue
-//! entry (`Row::drawn`).
+//! Owns the choice and the times of the faults. If the list contains only a fault's name, the fault gets the arguments
+//! in its catalogue entry (`Row::drawn`).
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -21,10 +21,10 @@ pub const DRAWN_MAX: u64 = 10_000;
 const MOMENT: Duration = Duration::from_secs(2);
 /// The pause between two drawn faults, so that a canary belongs to one fault.
 const BETWEEN: Duration = Duration::from_secs(2);
-/// If a fault may begin within a time of at least this length, it begins at a whole second. A shorter time has only few
-/// whole seconds.
+/// If the range of possible starts of a fault is at least this long, the fault begins at a whole second. A shorter
+/// range has too few whole seconds.
 const SLACK_IN_SECONDS: Duration = Duration::from_secs(10);
-/// Separates the random numbers of the draw from those of load and churn, which use the same seed.
+/// Number of the random stream of the draw; load and churn use other streams of the same seed.
 const STREAM: u64 = 0xFA17;
 
 /// Faults that are drawn from a list, one in each interval of length `every`.
@@ -38,11 +38,10 @@ pub struct Random {
     pub from: Vec<Candidate>,
 }
 
-/// A fault that may be drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate(pub Fault);
 
-/// The bounds and defaults of a draw.
+/// The time limits and defaults of a draw.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
     /// The earliest beginning of a drawn fault.
@@ -51,15 +50,14 @@ pub struct Window<'a> {
     pub to: Duration,
     /// The default resource of faults that can choose a resource.
     pub resource: Option<&'a str>,
-    /// The faults that have times in the scenario. While such a fault of known length is active, no drawn fault is
-    /// active.
+    /// The faults that have times in the scenario. While one of these faults is active and its length is known, no
+    /// drawn fault is active.
     pub planned: &'a [Fault],
 }
 
-/// Why no faults can be drawn.
+/// The reasons why no faults can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The list is empty.
     #[error("`random.from` is empty: name what may be drawn, for example `from: [watch-reset, silent-watch]`")]
     Nothing,
     /// An entry sets a beginning or an id.
@@ -72,7 +70,6 @@ pub enum Error {
         fault: &'static str,
         key: &'static str,
     },
-    /// An entry that is no valid fault.
     #[error("`random.from`: entry {number} (`{fault}`): {error}")]
     Unsound {
         /// The number of the entry in the list, from 1.
@@ -85,35 +82,33 @@ pub enum Error {
         "`random.every` is {every}, but `{fault}` takes {takes} with its canaries: write at least {takes}, or give it a shorter `for`"
     )]
     TooOften {
-        /// The configured interval.
+        /// The interval in `random.every`.
         every: Span,
         /// The name of the longest fault.
         fault: &'static str,
         /// The time that the fault needs.
         takes: Span,
     },
-    /// More than [`DRAWN_MAX`] faults would be drawn.
     #[error("`random.every: {every}` draws {count} faults, at most {DRAWN_MAX} are played: write at least {instead}")]
     TooMany {
-        /// The configured interval.
+        /// The interval in `random.every`.
         every: Span,
         /// The number of faults with this interval.
         count: u64,
         /// The shortest interval that is allowed.
         instead: Span,
     },
-    /// The window is shorter than one interval.
     #[error(
         "no drawn fault fits: the warm-up is over at {from}, from {to} on there is no time left to heal, and one strikes every {every}: make `steady` longer by {short}"
     )]
     NoRoom {
-        /// The beginning of the window.
+        /// The end of the warm-up, before which no drawn fault begins.
         from: Span,
-        /// The end of the window.
+        /// The time by which every drawn fault must have ended.
         to: Span,
-        /// The configured interval.
+        /// The interval in `random.every`.
         every: Span,
-        /// The missing time, in whole seconds.
+        /// The time by which the run is too short, in whole seconds.
         short: Span,
     },
 }
@@ -155,7 +150,7 @@ impl Random {
         Ok(drawn)
     }
 
-    /// The checked faults of the list, completed by defaults of the catalogue and the scenario.
+    /// The checked faults of `random.from`, with missing keys set to defaults of the catalogue and the scenario.
     fn candidates(&self, resource: Option<&str>) -> Result<Vec<Fault>, Error> {
         if self.from.is_empty() {
             return Err(Error::Nothing);
@@ -180,7 +175,7 @@ impl Random {
     }
 }
 
-/// The fault with a length and a resource, which come from the defaults if the fault lacks them.
+/// Returns the fault with a length and a resource, set to defaults if the fault lacks them.
 fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
     let row = fault.name.row();
     let mut fault = Fault { at: Some(Span::from_secs(0)), ..fault.clone() };
@@ -204,7 +199,6 @@ fn late(rng: &mut ChaCha8Rng, slack: Duration) -> Duration {
     grain * rng.random_range(0..=grains)
 }
 
-/// How long a fault is active.
 fn active(fault: &Fault) -> Option<Duration> {
     match fault.lasting() {
         Lasting::Moment if fault.name.row().family.takes_its_time() => {

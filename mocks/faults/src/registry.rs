@@ -12,7 +12,6 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 }
 
 keys! {
-    /// The settings of `registry-error`.
     pub struct ErrorKeys {
         status "status": u16 = ("503", ""),
         retry_after "retryAfter": Span = ("none", "in whole seconds"),
@@ -20,7 +19,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `registry-slow`.
     pub struct SlowKeys {
         delay "delay": Span = ("1s without `rate`", ""),
         rate "rate": Throughput = ("unlimited", ""),
@@ -28,7 +26,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `registry-down`.
     pub struct DownKeys {
         how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
     }

@@ -1,4 +1,5 @@
-//! The times at which faults begin and end. Pure: the inputs are the time and hits, the outputs are steps.
+//! The times at which faults begin and end. Pure: the inputs are the time and the hits of faults, the outputs are the
+//! faults to begin or end.
 //!
 //! Owns the keys `at`, `when` and `for`. The schedule begins no fault itself; its caller begins the faults.
 
@@ -14,11 +15,12 @@ pub enum Step {
     End(usize),
 }
 
-/// The steps that remain. Times count from the start of the warm-up.
+/// The begins and ends of faults that remain. Times count from the start of the warm-up.
 #[derive(Debug)]
 pub struct Schedule {
     entries: Vec<Entry>,
-    /// Steps with known times, in order. Steps of the same time are in the order in which they became known.
+    /// Begins and ends with known times, in order of time. Begins and ends of the same time are in the order in which
+    /// they became known.
     pending: Vec<(Duration, Step)>,
 }
 
@@ -33,7 +35,7 @@ struct Entry {
 }
 
 impl Schedule {
-    /// Checks a list of faults and makes their steps. An error comes with the number of the invalid fault.
+    /// Checks a list of faults and makes their schedule. An error comes with the number of the invalid fault.
     pub fn new(faults: &[Fault]) -> Result<Self, (usize, Error)> {
         settings::check_all(faults)?;
         let entry = |fault: &Fault| Entry {
@@ -84,7 +86,7 @@ impl Schedule {
         }
     }
 
-    /// The next step whose time has come. After a `Begin` step, the `End` step of that fault is planned, if the fault
+    /// The next begin or end whose time has come. After a `Begin`, the `End` of that fault is scheduled, if the fault
     /// has an end.
     pub fn due(&mut self, now: Duration) -> Option<Step> {
         if self.pending.first()?.0 > now {
@@ -98,13 +100,13 @@ impl Schedule {
         Some(step)
     }
 
-    /// The time of the next known step; a hit may add an earlier step.
+    /// The time of the next known begin or end; a hit may add an earlier one.
     pub fn next(&self) -> Option<Duration> {
         self.pending.first().map(|(at, _)| *at)
     }
 
     /// Ends the schedule at the end of the load. Returns the faults that have begun and not ended, in the order of the
-    /// list. The schedule then has no further step.
+    /// list. Afterwards the schedule is empty.
     pub fn finish(&mut self) -> Vec<usize> {
         self.pending.clear();
         let open: Vec<usize> =

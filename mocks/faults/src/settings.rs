@@ -1,7 +1,7 @@
 //! The configuration of a fault, as it is written in a scenario file.
 //!
-//! Owns the keys that faults share, with their units, and the checks of a list of faults. Every other key is declared
-//! in the catalogue entry of its fault, with its default. This module carries out no fault.
+//! Owns the keys that faults share, with their units, and the checks of a list of faults. Keys of a single fault are
+//! declared in that fault's catalogue entry, with their defaults. This module carries out no fault.
 
 mod described;
 mod error;
@@ -68,8 +68,7 @@ pub struct Fault {
     /// `registry-…` only: only requests for this repository, or for repositories with this prefix if it ends in `*`.
     /// Default: all.
     pub repository: Option<String>,
-    /// Only this endpoint of the control plane: 0 is the first endpoint, and further ones count from 1. Default: all of
-    /// them.
+    /// Only this endpoint of the control plane: 0 is the first endpoint, and the next is 1. Default: all endpoints.
     pub endpoint: Option<u32>,
     /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2,
     /// 4, 6]`. Watches that are open when the fault begins are then not affected. For faults on new connections and on
@@ -132,7 +131,7 @@ impl Fault {
         self.settings.get()
     }
 
-    /// Sets a key of the fault by its name in scenarios; `check` refuses a key that the fault does not have.
+    /// Sets a key, named as in scenarios; `check` refuses a key that the fault does not have.
     #[must_use]
     pub fn set<V: Serialize>(mut self, key: &str, value: V) -> Self {
         self.put(key, value);
@@ -159,7 +158,8 @@ impl Fault {
         self.at.is_none() && self.when.is_none()
     }
 
-    /// Whether the fault chooses requests by number, and so affects only requests after its beginning.
+    /// Whether the fault chooses requests by number (`nth`, `every`), so that it affects only requests after its
+    /// beginning.
     pub fn counts_turns(&self) -> bool {
         self.nth.is_some() || self.every.is_some()
     }
@@ -170,7 +170,7 @@ impl Fault {
             && self.every.is_none_or(|every| every.contains(number))
     }
 
-    /// Whether the fault begins before its targets exist.
+    /// Whether the fault waits for targets that appear after it has begun.
     pub(super) fn waits(&self) -> bool {
         self.is_armed_before() || self.counts_turns() || self.after_events.is_some()
     }
@@ -194,7 +194,7 @@ impl Fault {
         self.count.or_else(|| (self.name.row().once && self.probability.is_none()).then_some(1))
     }
 
-    /// Whether the fault affects such a request or stream; `resource` is the full name.
+    /// Whether the fault's keys choose a request or stream with these properties; `resource` is the full name.
     pub(super) fn matches(&self, resource: &str, user_agent: &str, query: &str, endpoint: u32) -> bool {
         let plural = resource.split_once('.').map_or(resource, |(plural, _)| plural);
         self.resource.as_deref().is_none_or(|wanted| wanted == resource || wanted == plural)

@@ -1,6 +1,6 @@
 //! `split` and `slow-drip`: the bytes of a stream are sent in small pieces with pauses. Each piece is flushed
-//! separately: as a chunk of HTTP/1.1, a DATA frame of HTTP/2, a TLS record. A hit of `split` is one event in pieces, a
-//! hit of `slow-drip` one slow stream. Bytes that fit into one piece are sent normally and are no hit.
+//! separately: as a chunk of HTTP/1.1, a DATA frame of HTTP/2, a TLS record. A hit of `split` is one event that is sent
+//! in pieces; a hit of `slow-drip` is one slow stream. Bytes that fit into one piece are sent normally and are no hit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,6 @@ use super::stream::pipe::Rank;
 use super::{ActiveFault, Behaviour, Effect, Fault, Flow, Item, Name, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The settings of `split`.
     pub struct SplitKeys {
         bytes "bytes": Bytes = ("1B", "the size of a piece"),
         pause "pause": Span = ("1ms", "after each piece"),
@@ -20,7 +19,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `slow-drip`.
     pub struct DripKeys {
         rate "rate": Throughput = ("100B/s", ""),
     }
@@ -34,19 +32,20 @@ pub(super) const SPLIT: PlayedRow =
         .hit("an event")
         .played(|_| Box::new(Slices));
 
-pub(super) const SLOW_DRIP: PlayedRow = Row::watches("slow-drip", "Bytes trickle.")
-    .takes::<DripKeys>()
-    .refuses(|fault| not_zero("rate", fault.keys::<DripKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
-    .sees("bytes arrive at this rate")
-    .hit("a watch")
-    .played(|_| Box::new(Slices));
+pub(super) const SLOW_DRIP: PlayedRow =
+    Row::watches("slow-drip", "The bytes of a watch are sent slowly, a few at a time.")
+        .takes::<DripKeys>()
+        .refuses(|fault| not_zero("rate", fault.keys::<DripKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
+        .sees("bytes arrive at this rate")
+        .hit("a watch")
+        .played(|_| Box::new(Slices));
 
 /// The default size of a piece of `split`, in bytes.
 const PIECE_BYTES: u64 = 1;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The default rate of `slow-drip`, in bytes a second.
 const RATE: u64 = 100;
-/// Number of pieces that `slow-drip` sends in a second, at rates that allow as many.
+/// Number of pieces that `slow-drip` sends in a second, if the rate in bytes is at least as high.
 const DRIPS_PER_SECOND: u64 = 20;
 
 #[derive(Debug)]

@@ -21,9 +21,7 @@ use super::{FaultId, Http2Code};
 pub struct Stream {
     pub id: u64,
     pub user: Arc<str>,
-    /// The full name of the resource.
     pub resource: Arc<str>,
-    /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
     /// The request's query string, as it was sent.
     pub query: Arc<str>,
@@ -33,32 +31,27 @@ pub struct Stream {
     inner: Mutex<Inner>,
 }
 
-/// The identity of a new stream.
 #[derive(Debug)]
 pub struct Streaming {
     pub id: u64,
     pub user: Arc<str>,
-    /// The full name of the resource.
     pub resource: Arc<str>,
-    /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
     /// The request's query string, as it was sent.
     pub query: Arc<str>,
     pub connection: Arc<Handle>,
 }
 
-/// The treatment of a watch by the server.
+/// How the server currently treats a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchState {
     /// The watch is served normally.
     Served,
-    /// The watch ends.
     Over(Ending),
     /// The watch stays open without a byte.
     Silent(FaultId),
 }
 
-/// How a watch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The watch ends cleanly, as if its time were over.
@@ -67,7 +60,7 @@ pub enum Ending {
     Reset(Http2Code),
     /// The connection is closed in the middle of the watch.
     Eof,
-    /// The watch sends a last line. Then it ends cleanly, or stays open without a byte because of a fault.
+    /// The watch sends a last line, and then ends cleanly, or stays open without a byte because of a fault.
     Error {
         line: Bytes,
         /// The fault that keeps the stream open after the line.
@@ -90,7 +83,7 @@ impl Stream {
         Self { id, user, resource, user_agent, query, connection, sent: AtomicU64::new(0), inner }
     }
 
-    /// Returns the state and takes the new effects; `waker` is woken when either changes.
+    /// Returns the watch's state and its new effects; `waker` is woken when the state changes or an effect is added.
     pub fn look(&self, waker: &Waker) -> (WatchState, Vec<Box<dyn Effect>>) {
         let mut inner = self.inner.lock();
         if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -103,7 +96,7 @@ impl Stream {
         self.inner.lock().watch_state.clone()
     }
 
-    /// Sets the state and returns whether it changed. A stream that has ended stays ended.
+    /// Sets the watch's state and returns whether it changed. A stream that has ended stays ended.
     pub fn decide(&self, watch_state: WatchState) -> bool {
         let mut inner = self.inner.lock();
         if matches!(inner.watch_state, WatchState::Over(_)) || inner.watch_state == watch_state {
@@ -118,12 +111,12 @@ impl Stream {
         true
     }
 
-    /// Keeps the stream open without a byte after the last line of an ending.
+    /// Keeps the stream open without a byte after the last line of an [`Ending::Error`].
     pub fn fall_silent(&self, fault: FaultId) {
         self.inner.lock().watch_state = WatchState::Silent(fault);
     }
 
-    /// Puts an effect on the stream.
+    /// Adds an effect of a fault to the stream.
     pub fn attach(&self, effect: Box<dyn Effect>) {
         self.inner.lock().attached.push(effect);
         self.wake();
@@ -149,12 +142,12 @@ impl Stream {
         self.sent.fetch_add(events as u64, Ordering::AcqRel);
     }
 
-    /// A description, for example `watch 7 of packages.longhaul.dev by subject on connection 3`.
+    /// Describes the watch, for example `watch 7 of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         format!("{} on connection {}", self.what(), self.connection.id)
     }
 
-    /// A description without the connection, for example `watch 7 of packages.longhaul.dev by subject`.
+    /// Describes the watch without its connection, for example `watch 7 of packages.longhaul.dev by subject`.
     pub fn what(&self) -> String {
         format!("watch {} of {} by {}", self.id, self.resource, self.user)
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns the logic that the mock API server, the network proxy and the registry share: ids, `nth`, `count`,
 //! `probability`, hits, and tasks that wait for a hit. The table knows neither the effects nor the targets of faults:
-//! the engine stores those with each entry.
+//! the engine stores both with each entry.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 
 use super::{Error, Fault, FaultId, Hit, Lasting};
 
-/// Maximum number of hits that are kept until a caller takes them. Beyond the limit the oldest hits are dropped;
-/// counters stay exact.
+/// Maximum number of hits that are kept until a caller takes them. If more hits wait, the oldest are dropped; counters
+/// stay exact.
 const HITS_MAX: usize = 8192;
-/// Maximum number of faults that are remembered. Every request and every event searches them, so thousands would cost
-/// more than all other work. A run of a hundred hours begins six thousand faults, but faults that ended long ago are
-/// not needed.
+/// Maximum number of faults that are remembered. Every request and every event searches all remembered faults, so
+/// thousands would cost more than all other work. A run of a hundred hours begins six thousand faults, but faults that
+/// ended long ago are not needed.
 const FAULTS_MAX: usize = 256;
 
 /// The faults of one engine, in the order in which they began. `P` is the data with which the engine injects a fault.
@@ -74,7 +74,7 @@ impl<P> Entry<P> {
         self.fault.is_turn(self.asked)
     }
 
-    /// Whether the fault acts only once, on the targets that exist when it begins.
+    /// Whether the fault acts only at its beginning, on the targets that exist then.
     pub fn is_moment(&self) -> bool {
         self.fault.lasting() == Lasting::Moment
     }
@@ -91,13 +91,11 @@ impl<P> Table<P> {
         Self { entries: Vec::new(), ring: Ring::default(), random: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// Refuses an id that an active fault has.
     pub fn check_free(&self, id: FaultId) -> Result<(), Error> {
         let runs = self.entries.iter().any(|entry| entry.id == id && entry.active);
         if runs { Err(Error::AlreadyRunning { id: id.0 }) } else { Ok(()) }
     }
 
-    /// Adds a fault that begins, and returns its index.
     pub fn begin(&mut self, id: FaultId, fault: &Fault, played: P) -> Result<usize, Error> {
         self.check_free(id)?;
         // An ended fault is kept for its hits; beyond the limit the oldest is dropped.
@@ -145,7 +143,6 @@ impl<P> Table<P> {
         self.entries.iter().rposition(|entry| entry.id == id)
     }
 
-    /// Number of effects of the faults with this id.
     pub fn hits_of(&self, id: FaultId) -> u64 {
         self.entries.iter().filter(|entry| entry.id == id).map(|entry| entry.hits).sum()
     }
@@ -155,7 +152,7 @@ impl<P> Table<P> {
         self.ring.hits.drain(..).collect()
     }
 
-    /// The notification that every hit triggers.
+    /// The notification that wakes tasks which wait for a hit.
     pub fn struck(&self) -> Arc<Notify> {
         self.ring.struck.clone()
     }
@@ -191,7 +188,8 @@ mod tests {
         assert_eq!([0; 3].map(|_| never.picks(0)), [false; 3]);
     }
 
-    /// Beyond the limit the oldest ended fault is dropped, never an active one. Remembered faults keep their hits.
+    /// If too many faults are remembered, the oldest ended fault is dropped, never an active fault. Remembered faults
+    /// keep their hits.
     #[test]
     fn thousands_of_faults_are_begun_and_few_are_remembered() {
         let fault = Fault::new(Name::NetReset, Span::from_secs(1));

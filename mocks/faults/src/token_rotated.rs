@@ -1,6 +1,6 @@
 //! `token-rotated`: the subject's token file gets a new token, and the old token is refused with 401 at once or after a
 //! set time. Open streams continue. Each refused request is a hit, and so is the first request that certainly carries
-//! the new token. A client that sends no request has noticed nothing.
+//! the new token. If the client sends no request, there is no hit.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Fault, Host, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The settings of `token-rotated`.
     pub struct RotatedKeys {
         stays "stays": Span = ("0s", "how long the old token is still accepted; in a cluster some minutes"),
     }
@@ -38,10 +37,10 @@ struct Rotated {
     user: Arc<str>,
     /// The description of the rotation in hits.
     what: String,
-    /// The time until which the old token is accepted too. Until then, a request does not prove that the client has the
-    /// new token.
+    /// The time until which the old token is accepted too. Before that time, a request does not prove that the client
+    /// has the new token.
     ends_us: u64,
-    /// Whether a client has used the new token.
+    /// True once a client has used the new token.
     is_known: bool,
 }
 

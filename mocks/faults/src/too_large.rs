@@ -1,5 +1,5 @@
 //! `too-large`: a `resourceVersion` that the server, or the old state of a `stale-view`, has not reached is refused
-//! with 504. The message is that of current or of old API servers. A hit is one refusal.
+//! with 504. The `Status` is as from current or from old API servers. A hit is one refusal.
 
 use super::asked::TooLargeRule;
 use super::settings::keys;

@@ -1,5 +1,5 @@
 //! `unordered`: the items of lists, and initial events, are sent newest first, so that the last item is the oldest. A
-//! hit is one such answer with more than one item.
+//! hit is one reversed answer with more than one item.
 
 use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
 

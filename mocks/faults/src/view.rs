@@ -1,12 +1,12 @@
 //! The state that one endpoint shows in a control plane with several API servers.
 //!
-//! Owns the revision at which an endpoint may be stuck. As in a real server with a watch cache, a lagging endpoint
+//! Owns the newest revision that a lagging endpoint shows. As in a real server with a watch cache, a lagging endpoint
 //! still writes to the store and does consistent reads from it. Lists with `resourceVersion=0` and all watches show the
 //! endpoint's own old state.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The value for an endpoint that is not stuck; no revision is this large.
+/// The value for an endpoint that shows all revisions; no revision is this large.
 const LIVE: u64 = u64::MAX;
 
 /// The newest revision that an endpoint shows.

@@ -1,5 +1,5 @@
 //! `watch-410`: the whole history is compacted and open matching watches end cleanly, so that a client which resumes
-//! them gets a 410. A hit is one such 410.
+//! them gets a 410. A hit is one watch that gets this 410.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ impl Behaviour for Watch410 {
         host.compact(0);
     }
 
-    /// Compacts again after the watches got the order to end: otherwise a client that got an event meanwhile could resume
-    /// from the event's revision.
+    /// Compacts again after the watches were ended: a client that got an event in between could otherwise resume from
+    /// the event's revision.
     fn once_begun(&self) -> Option<fn(&dyn Host)> {
         Some(|host| {
             host.compact(0);
@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// The revisions of events that are sent until the watch ends are compacted too. Otherwise a client that resumes
-    /// from such a revision would get no 410.
+    /// The revisions of events that are sent until the watch ends are compacted too. A client that resumes from one of
+    /// these revisions must get a 410.
     #[test]
     fn history_ends_behind_the_last_event_of_the_watch() {
         let faults = Faults::new(1);

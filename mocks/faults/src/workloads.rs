@@ -1,5 +1,5 @@
-//! `not-ready` and `flapping`: workloads do not become ready, stop being ready, or alternate. The mock API server's
-//! simulation of kubelet and controllers injects these faults and counts their hits.
+//! `not-ready` and `flapping`: workloads do not become ready, stop being ready, or alternate between ready and not
+//! ready. The mock API server's simulation of kubelet and controllers injects these faults and counts their hits.
 
 use units::Span;
 
@@ -9,18 +9,17 @@ use super::{Behaviour, Error, Fault, PlayedRow};
 
 /// The default time for which a flapping workload is ready, and then not ready.
 pub const PERIOD: Span = Span::from_secs(2);
-/// The shortest period of a flapping workload. A kubelet checks its containers only once a second.
+/// The shortest period of a flapping workload, shorter than in a real cluster: a kubelet checks its containers only
+/// once a second.
 const PERIOD_LEAST: Span = Span::from_millis(100);
 
 keys! {
-    /// The settings of `not-ready`.
     pub struct NotReadyKeys {
         share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
     }
 }
 
 keys! {
-    /// The settings of `flapping`.
     pub struct FlappingKeys {
         share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
         period "period": Span = ("2s", "length of each state"),
@@ -65,7 +64,7 @@ fn chosen(fault: &Fault, share: Option<f64>) -> Result<(), Error> {
     }
 }
 
-/// A behaviour without effects: the simulation of workloads reads the active faults itself.
+/// A behaviour without effects: the simulation of workloads asks for the active faults itself.
 #[derive(Debug)]
 struct Held;
 

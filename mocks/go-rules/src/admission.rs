@@ -1,12 +1,12 @@
 //! The rules by which kube-apiserver accepts a webhook's answer and reads the verdict in it.
 //!
 //! The mock API server and the judge of webhooks both use these rules, so they decide alike. The rules follow
-//! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and its readers. client-go's REST
-//! client requires neither a media type nor a certain 2xx status. Go's JSON decoder and serde each accept some texts
-//! that the other refuses. Pure: no connection, no clock.
+//! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and the decoders that it uses.
+//! client-go's REST client requires neither a media type nor a certain 2xx status. Go's JSON decoder and serde each
+//! accept some texts that the other refuses. Pure: no connection, no clock.
 //!
-//! Two rules are stricter than kube-apiserver's. Protobuf is not read, because no webhook sends it when asked for JSON.
-//! A redirect is not followed.
+//! Two rules are stricter than kube-apiserver's. An answer in Protobuf is refused, because no webhook sends Protobuf
+//! when asked for JSON. A redirect is not followed.
 
 mod gzip;
 mod media;
@@ -29,7 +29,6 @@ const BELIEVED: std::ops::RangeInclusive<u16> = 200..=206;
 /// A webhook's answer; its body is decompressed.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The HTTP status.
     pub status: u16,
     /// The first `Content-Type` header, if the answer has one.
     pub content_type: Option<&'a [u8]>,
@@ -46,7 +45,7 @@ pub struct Asked<'a> {
     pub version: Version,
 }
 
-/// The two versions of an `AdmissionReview`: the same fields, but other requirements for the answer.
+/// The two versions of an `AdmissionReview`, which have the same fields but different requirements for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// `admission.k8s.io/v1`.
@@ -58,31 +57,24 @@ pub enum Version {
 /// The content of a webhook's valid answer.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Whether the request is allowed. An absent field means no.
+    /// Whether the webhook allows the request; false if the field `allowed` is absent.
     pub allowed: bool,
-    /// The changes of the object: never an empty patch, and `None` for a denial.
+    /// The changes of the object; `None` for a denial and for an empty patch.
     pub patch: Option<Patch>,
     /// The status code of a denial; 0 if the answer has no code.
     pub code: i32,
     /// The reason of a denial, for example `Forbidden`.
     pub reason: String,
-    /// The message of a denial.
     pub message: String,
     /// Warnings, which the API server passes on to its client.
     pub warnings: Vec<String>,
 }
 
-/// Why an answer contains no verdict, in kube-apiserver's words if it has a message.
+/// Why an answer contains no verdict. If kube-apiserver has a message for the reason, the text is that message.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The HTTP status is not a success.
     #[error("HTTP {status}: {body}")]
-    Status {
-        status: u16,
-        /// The beginning of the body.
-        body: String,
-    },
-    /// The body is empty.
+    Status { status: u16, body: String },
     #[error("0-length response with status code: {status} and content type: {content_type}")]
     Empty { status: u16, content_type: String },
     /// Go cannot parse the `Content-Type`. Any media type that Go can parse is accepted.
@@ -94,15 +86,10 @@ pub enum Refusal {
     },
     /// The body is neither JSON nor YAML of an `AdmissionReview`.
     #[error("the body is no AdmissionReview ({why}): {body}")]
-    Undecodable {
-        why: String,
-        /// The beginning of the body.
-        body: String,
-    },
-    /// The `AdmissionReview` has no `response`.
+    Undecodable { why: String, body: String },
     #[error("webhook response was absent")]
     Absent,
-    /// The answer belongs to another request.
+    /// The uid in the answer is not that of the request.
     #[error("expected response.uid=\"{expected}\", got \"{got}\"")]
     Uid {
         /// The uid of the request.
@@ -110,7 +97,6 @@ pub enum Refusal {
         /// The uid of the answer.
         got: String,
     },
-    /// The object is no `AdmissionReview` of the expected version.
     #[error("expected webhook response of {expected}, Kind=AdmissionReview, got {api_version}, Kind={kind}")]
     Type {
         api_version: String,
@@ -118,7 +104,7 @@ pub enum Refusal {
         /// The required `apiVersion`.
         expected: &'static str,
     },
-    /// A validating webhook sent a patch or a patch type.
+    /// A validating webhook sent a patch or a patch type, which only mutating webhooks may send.
     #[error("validating webhook may not return response.{0}")]
     Validating(&'static str),
     /// The answer has a patch without its type, or a patch type without a patch.
@@ -129,19 +115,16 @@ pub enum Refusal {
         /// The missing field.
         lacks: &'static str,
     },
-    /// The patch type is empty.
     #[error("webhook returned invalid response.patchType of \"{0}\"")]
     PatchType(String),
-    /// The patch type is unknown.
     #[error("unsupported patch type \"{0}\"")]
     Patch(String),
-    /// The patch is invalid.
     #[error("received undecodable patch in webhook response: {0}")]
     NoPatch(String),
 }
 
 impl Version {
-    /// The version with the name `v1` or `v1beta1`.
+    /// The version of `AdmissionReview` with the name `v1` or `v1beta1`.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -163,7 +146,7 @@ impl Version {
 ///
 /// # Errors
 ///
-/// When the server would count the call as failed.
+/// When kube-apiserver would count the call of the webhook as failed.
 pub fn verdict(answer: Answer<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal> {
     if let Some(content_type) = answer.content_type.filter(|text| !text.trim_ascii().is_empty()) {
         let shown = || String::from_utf8_lossy(content_type).into_owned();
@@ -215,7 +198,7 @@ fn said(parts: Parts<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal> {
     })
 }
 
-/// The beginning of a body for a message.
+/// The beginning of a body, for use in an error message.
 fn excerpt(body: &[u8]) -> String {
     const BYTES: usize = 160;
     if body.is_empty() {

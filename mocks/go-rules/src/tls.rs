@@ -1,7 +1,7 @@
 //! The differences between TLS in Go and rustls: the preferred cipher suites, and the accepted certificates.
 //!
 //! kube-apiserver, registries and most webhooks are written in Go, so their mocks and judges decide as Go does. This
-//! module owns no connection and no key. Handshakes and all other checks are rustls's.
+//! module owns no connection and no key. rustls does the handshakes and all other checks.
 
 mod leaf;
 mod pace;

@@ -1,4 +1,4 @@
-//! Compares these rules with Go, which verifies the same certificates.
+//! Compares the rules for certificates with Go, which verifies the same certificates.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

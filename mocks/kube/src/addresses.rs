@@ -1,7 +1,8 @@
 //! The cluster IPs and node ports that the server assigns to services after admission, as a real server does.
 //!
 //! Owns the sets of free addresses and ports. The sets are computed from the existing services and from writes that are
-//! still being admitted, so a deleted service or a restored store makes no set wrong. This module must not do I/O.
+//! still being admitted, so they stay correct after a deletion of a service or a restore of the store. This module must
+//! not do I/O.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -14,8 +15,8 @@ use mock_store::Version;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// The first address of 10.96.0.0/12, which kubeadm uses for services. The address after it is that of the service
-/// `kubernetes`.
+/// The first address of 10.96.0.0/12, which kubeadm uses for services. The service `kubernetes` has the following
+/// address.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 const ADDRESSES: u32 = 1 << 20;
 const RANGE: &str = "10.96.0.0/12";
@@ -33,7 +34,7 @@ struct AuditLog {
     writes: u64,
 }
 
-/// Where the next search for a free address or port begins: after the last one assigned, so that a freed address is not
+/// The next address and port to try: those after the last assigned ones, so that a freed address or port is not
 /// assigned again soon.
 #[derive(Debug, Default)]
 struct Next {
@@ -41,7 +42,8 @@ struct Next {
     port: u16,
 }
 
-/// The addresses and ports that one write has reserved. Other writes cannot get them until the reservation is dropped.
+/// The addresses and ports that one write has reserved. Other writes cannot get reserved addresses and ports until the
+/// reservation is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     of: &'a Addresses,
@@ -59,8 +61,8 @@ pub(crate) fn concerns(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Service
 }
 
-/// Copies the cluster IP, and the node ports of remaining ports, into an update of a service, which may omit but not
-/// remove them.
+/// Copies the cluster IP, and the node ports of remaining ports, into an update of a service, because an update may
+/// omit these fields.
 pub(crate) fn carry_over(value: &mut Value, old: &Value) {
     let (kind, before) = (kind(value).to_owned(), kind(old).to_owned());
     let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };

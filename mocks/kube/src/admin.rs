@@ -22,7 +22,7 @@ use super::path;
 use super::rbac;
 use super::users::Who;
 
-/// Number of entries in an answer if the query names no limit.
+/// Default number of entries in an answer, if the query names no limit.
 const LIMIT: usize = 100;
 /// Maximum number of entries in one answer of an endpoint.
 const LIMIT_MAX: usize = 10_000;
@@ -56,7 +56,7 @@ struct Back {
     watches: Option<Watches>,
 }
 
-/// The conditions of a query that select entries of an answer.
+/// The conditions in a query string that select entries of an answer.
 struct Filter(Vec<(String, String)>);
 
 pub(super) fn is_admin(path: &str) -> bool {
@@ -168,7 +168,7 @@ impl Filter {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// Maximum number of entries that the query wants: at most [`LIMIT_MAX`], and [`LIMIT`] if the query names no
+    /// Maximum number of entries that the query requests: at most [`LIMIT_MAX`], and [`LIMIT`] if the query names no
     /// limit.
     fn limit(&self) -> usize {
         self.text("limit").and_then(|limit| limit.parse().ok()).unwrap_or(LIMIT).min(LIMIT_MAX)

@@ -1,5 +1,5 @@
-//! Admission webhooks and policies, which act in the same way as in kube-apiserver (Kubernetes documentation, "Dynamic
-//! Admission Control").
+//! Admission webhooks and policies, which act as in kube-apiserver (Kubernetes documentation, "Dynamic Admission
+//! Control").
 //!
 //! Owns the choice and order of webhooks for a request, failure policies, reinvocation and the checks of webhooks'
 //! answers. The module `webhooks` owns configurations and connections. This module must not write objects.
@@ -38,7 +38,7 @@ pub(crate) enum Operation {
     Delete,
 }
 
-/// One request with the data that webhooks need.
+/// One write request with the data that webhooks need.
 pub(crate) struct Attempt<'a> {
     pub call: &'a Call,
     pub operation: Operation,
@@ -56,16 +56,16 @@ impl Operation {
     }
 }
 
-/// The result of calling webhooks.
+/// The result of calling the mutating webhooks and policies.
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
-    /// Warnings that the client gets.
     pub warnings: Vec<String>,
-    /// Whether a webhook changed the object, which then must be checked again.
+    /// Whether a webhook changed the object, so that the object must be checked again.
     pub changed: bool,
 }
 
-/// The webhooks and policies that were configured when the request arrived; `None` if none of them may see the request.
+/// The webhooks and the policies that were configured when the request arrived; each is `None` if none of them may see
+/// the request.
 #[derive(Debug)]
 pub(crate) struct Chain(Option<Arc<Hooks>>, Option<Arc<Policies>>);
 
@@ -90,7 +90,7 @@ impl Chain {
                 .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
     }
 
-    /// Whether any validating webhook or policy is configured for a request.
+    /// Whether any validating webhook or policy may see the request.
     pub fn validates(&self) -> bool {
         self.1.as_ref().is_some_and(|policies| !policies.validating.is_empty())
             || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
@@ -121,7 +121,7 @@ impl Chain {
     }
 }
 
-/// Lets admission plugins change `object`, for a request that no webhook may see.
+/// Lets only the admission plugins change `object`, for a request that no webhook may see.
 pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     plugins::mutate(attempt, object).map(drop)
 }
@@ -273,7 +273,7 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
     }
 }
 
-/// Why a webhook gave no verdict, with the real server's messages.
+/// Why a webhook's call failed, with the real server's messages.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error("failed to call webhook: {0}")]
@@ -292,7 +292,7 @@ enum Unanswered {
     Deadline { url: String },
 }
 
-/// Calls one webhook. `None` means that the call failed and the failure policy ignores the failure.
+/// Calls one webhook. `None` means that the call failed and the webhook's failure policy is `Ignore`.
 async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<Option<Verdict>, Failure> {
     let webhooks = &attempt.call.cluster().webhooks;
     let uid = attempt.call.cluster().fresh().uid;
@@ -388,7 +388,7 @@ fn hooks(call: &Call) -> Arc<Hooks> {
     hooks
 }
 
-/// The object that rules and selectors check: the new object, or the old one of a deletion.
+/// The object that rules and selectors check: the new object, or the old object for a deletion.
 pub(crate) fn subject_of<'a>(attempt: &Attempt<'a>, object: &'a Value) -> &'a Value {
     if object.is_null() { attempt.old.unwrap_or(object) } else { object }
 }

@@ -1,7 +1,7 @@
 //! Aggregated cluster roles: `aggregationRule` ("Using RBAC Authorization", aggregated `ClusterRoles`).
 //!
-//! Owns writing the rules of an aggregated role, as a controller of a real cluster does. The task of the module
-//! `janitor` runs this code.
+//! Writes the rules of aggregated roles, as a controller of a real cluster does. The task of the module `janitor` runs
+//! this code.
 
 use mock_objects::catalogue::Resource;
 use mock_store::{Expect, Version};
@@ -35,7 +35,6 @@ pub(crate) fn refresh(cluster: &Cluster, resource: &Resource) {
     }
 }
 
-/// Whether a `LabelSelector` selects an object.
 fn selects(selector: &Value, version: &Version) -> bool {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let fits = |expression: &Value| {

@@ -20,13 +20,14 @@ pub(crate) struct Answer {
     pub warnings: Vec<String>,
     pub retry_after_s: Option<u64>,
     pub other_content_type: Option<String>,
-    /// Whether the head of the response waits for the first bytes of the body.
+    /// Whether the headers of the response are sent only with the first bytes of the body.
     pub holds_head: bool,
-    /// Whether the answer accepts a watch, even a very short one. A client that asked for a WebSocket then gets one.
+    /// Whether the answer is an accepted watch, even a very short one; if the client asked for a WebSocket, the watch
+    /// uses one.
     pub streams: bool,
-    /// The facts about the answer that the audit records.
+    /// Numbers about the answer, for the audit.
     pub about: About,
-    /// The texts of the answer that the audit records.
+    /// Texts of the answer, for the audit.
     pub said: Option<Arc<Said>>,
 }
 
@@ -46,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// The same answer, for which the audit records that it contains an object of this revision.
+    /// Sets the revision of the object in the answer, for the audit.
     pub fn of(self, revision: u64) -> Self {
         Self { about: About { revision: Some(revision), ..self.about }, ..self }
     }

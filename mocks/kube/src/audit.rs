@@ -1,7 +1,7 @@
 //! The audit: the requests of every user, and the bytes that the server sent to each user.
 //!
 //! Owns one audit per user: counters, the newest requests, the delivery progress of each watch, the gaps that a relist
-//! closed, and the newest stream lines. All of them are bounded. The audit must not decide anything about requests.
+//! closed, and the newest lines of watches. All records are bounded. The audit must not influence answers.
 
 mod asked;
 mod delivered;
@@ -36,7 +36,7 @@ const SCOPES_MAX: usize = 4096;
 const LISTS_MAX: usize = 16;
 const USERS_MAX: usize = 1024;
 
-/// Counters of a user's requests since the start.
+/// Counters of a user's requests since the server started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     pub requests: u64,
@@ -52,19 +52,18 @@ pub struct Traffic {
     pub gone_http: u64,
     /// Number of `ERROR` events with the code 410.
     pub gone_stream: u64,
-    /// Number of 410s for a revision for which the client had already got a 410: the client ignores the answer.
+    /// Number of answers 410 for a revision for which the client had already got a 410: the client ignored that answer.
     pub gone_repeated: u64,
-    /// Number of connections on which the user sent the first request.
+    /// Number of connections whose first request came from this user.
     pub connections: u64,
-    /// How many of the connections in [`Self::connections`] are open now.
+    /// Number of connections in [`Self::connections`] that are open now.
     pub connections_open: u64,
 }
 
-/// A gap in a user's stream that a relist closed: the list replaced the versions in `(after, through]`, so no watch
-/// need send them.
+/// A gap in a user's stream that a relist closed: the list replaced the versions in `(after, through]`, so no watch had
+/// to send them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// The full name of the resource.
     pub resource: Arc<str>,
     /// The last revision that the user got before the gap; 0 before the first watch.
     pub after: u64,
@@ -81,10 +80,11 @@ pub enum Delivery {
         /// The time of sending, in microseconds since the epoch.
         at_us: u64,
     },
-    /// A fault withheld the version.
-    Withheld { fault: FaultId },
-    /// The server never sent the version on a watch, or so long ago that the audit forgot it (after 131,072 versions
-    /// per user).
+    Withheld {
+        fault: FaultId,
+    },
+    /// The server never sent the version on a watch, or the audit has dropped the delivery (after 131,072 newer
+    /// versions of the user).
     NotSent,
 }
 
@@ -102,14 +102,14 @@ pub struct Sending {
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     pub revision: u64,
-    /// The name of the object; long lines are cut around the name.
+    /// The name of the object, around which long lines are cut.
     pub name: Option<&'a str>,
-    /// The wanted time in microseconds since the epoch. If several watches sent the version, the sending nearest to
+    /// The wanted time in microseconds since the epoch. If several watches sent the version, the delivery nearest to
     /// this time counts.
     pub at_us: u64,
 }
 
-/// A line of a watch; a long line is cut around the object's name and revision.
+/// A line that a watch sent; a long line is cut around the object's name and revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireLine {
     pub watch: u64,
@@ -169,7 +169,7 @@ impl AuditLog {
         }
     }
 
-    /// The audit of a user. Users beyond the first 1024 get an audit that is not kept.
+    /// The audit of a user. Only the audits of the first 1024 users are kept.
     pub fn of(&self, user: &Arc<str>) -> Arc<UserAudit> {
         let mut users = self.users.lock();
         if let Some(audit) = users.get(user) {
@@ -186,7 +186,7 @@ impl AuditLog {
         self.users.lock().iter().map(|(user, audit)| (user.clone(), audit.clone())).collect()
     }
 
-    /// Notes that the store was restored to revision `to`: sent versions with a higher revision belong to another
+    /// Records that the store was restored to revision `to`: sent versions with a higher revision belong to another
     /// timeline.
     pub fn rewound(&self, to: u64) {
         for (_, audit) in self.all() {
@@ -231,7 +231,7 @@ impl UserAudit {
         inner.traffic.connections_open = inner.traffic.connections_open.saturating_sub(1);
     }
 
-    /// Notes that the server answered a list at `revision`.
+    /// Records that the server answered a list at `revision`.
     pub fn listed(&self, scope: Scope, revision: u64) {
         let mut inner = self.inner.lock();
         inner.traffic.lists += 1;
@@ -245,7 +245,8 @@ impl UserAudit {
         audit.lists.push_back(revision);
     }
 
-    /// Notes that a watch opens at `start`. `initial` means that the stream begins with a snapshot at that revision.
+    /// Records that a watch opens at revision `start`. `initial` means that the stream begins with a snapshot at that
+    /// revision.
     pub fn watch_opened(
         &self,
         scope: &Scope,
@@ -271,7 +272,7 @@ impl UserAudit {
         delivered
     }
 
-    /// Notes that the initial events of a watch end at revision `through`. A client that waits for the end of the
+    /// Records that the initial events of a watch end at revision `through`. A client that waits for the end of the
     /// initial events need not report earlier versions that existed only for a short time.
     pub fn snapshot_closed(&self, resource: &Arc<str>, delivered: &Delivered, through: u64) {
         self.inner.lock().relisted(Gap { resource: resource.clone(), after: delivered.start(), through });
@@ -294,7 +295,7 @@ impl UserAudit {
         inner.traffic.watches_open = inner.traffic.watches_open.saturating_sub(1);
     }
 
-    /// Notes that the server answered a watch from revision `requested` with 410.
+    /// Records that the server answered a watch from revision `requested` with 410.
     pub fn gone(&self, resource: ResourceId, requested: u64, http: bool) {
         let mut inner = self.inner.lock();
         if http {
@@ -312,7 +313,7 @@ impl UserAudit {
         inner.last_gone.push_back((resource, requested));
     }
 
-    /// Notes one write to a watch: the versions in it and their lines.
+    /// Records one write to a watch: the versions in the write and their lines.
     pub fn sent<'a>(
         &self,
         watch: u64,
@@ -326,7 +327,7 @@ impl UserAudit {
         }
     }
 
-    /// Notes one write to a watch of a batch that other watches also get.
+    /// Records that a batch, which other watches also get, was written to a watch.
     pub fn sent_batch(&self, watch: u64, resource: ResourceId, at_us: u64, batch: &Arc<Batch>) {
         self.inner.lock().wire.sent_batch(watch, resource, at_us, batch);
     }
@@ -350,7 +351,7 @@ impl UserAudit {
         self.inner.lock().wire.sendings(resource, revisions, since_us)
     }
 
-    /// The stream lines of the watch whose lines came nearest to a version: `around` lines before and after.
+    /// The lines of the watch that sent the wanted version, or a version near it: `around` lines before and after.
     pub fn wire(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         self.inner.lock().wire.lines_round(wanted, around)
     }

@@ -1,8 +1,8 @@
 //! Authentication by bearer tokens, for requests and for token reviews.
 //!
-//! Owns the order in which tokens are looked up (configured tokens, then those of service accounts), and the check of
-//! audiences. The module also owns the rule that a token ends with its account and its bound object (Kubernetes
-//! documentation, "Managing Service Accounts").
+//! Owns the order in which tokens are looked up (first configured tokens, then tokens of service accounts), and the
+//! check of audiences. A token is refused once its account or its bound object is deleted (Kubernetes documentation,
+//! "Managing Service Accounts").
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const ACCOUNTS: &str = "system:serviceaccounts";
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
 const KEYS: &str = "/openid/v1/jwks";
 
-/// The user of a token, and the wanted audiences for which the token is valid.
+/// The user of a token, and those of the requested audiences for which the token is valid.
 #[derive(Debug)]
 pub(crate) struct Bearer {
     pub who: Arc<Who>,
@@ -62,7 +62,7 @@ pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> R
     }
 }
 
-/// The user of a token that is valid for one of the wanted audiences. An empty list of audiences means this server.
+/// The user of a token that is valid for one of the audiences in the list. An empty list means this server.
 pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[String]) -> Result<Bearer, Error> {
     let own = [users.tokens.issuer.to_string()];
     let wanted = if wanted.is_empty() { &own } else { wanted };
@@ -107,7 +107,7 @@ fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
 }
 
 /// The documents with which other programs check tokens (`OpenID` Connect Discovery 1.0); `None` for other paths. The
-/// role system:service-account-issuer-discovery lets every service account read them.
+/// role system:service-account-issuer-discovery lets every service account read the documents.
 pub(crate) fn issuer(
     users: &Users,
     cluster: &Cluster,

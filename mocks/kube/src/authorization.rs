@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 
 /// Maximum number of permissions that are remembered for one program of one user.
 const USED_MAX: usize = 4096;
-/// Number of remembered permissions up to which a linear search is cheaper than a lookup by key. Most programs use
-/// fewer permissions.
+/// Up to this number of remembered permissions a linear search is cheaper than a lookup by key. Most programs use fewer
+/// permissions.
 const LOOKED_THROUGH_MAX: usize = 32;
 const USERS_MAX: usize = 1024;
 /// Maximum number of programs that are remembered for one user.
@@ -57,7 +57,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Notes a used permission. Of `user_agent`, only the program's name is kept: `kubectl` of `kubectl/v1.33.0
+    /// Records a used permission. Of `user_agent`, only the program's name is kept: `kubectl` of `kubectl/v1.33.0
     /// (linux/amd64)`.
     pub fn add(&self, user: &str, user_agent: &str, access: &Access<'_>) {
         let program = program(user_agent);
@@ -82,7 +82,7 @@ impl Record {
         used.insert(access.permission());
     }
 
-    /// Notes a refused permission.
+    /// Records a refused permission.
     pub fn refuse(&self, user: &str, access: &Access<'_>) {
         let mut users = self.refused.lock();
         if users.len() >= USERS_MAX && !users.contains_key(user) {
@@ -106,7 +106,7 @@ impl Record {
         used.into_iter().cloned().collect()
     }
 
-    /// The permissions that one program used, and the users under which it ran.
+    /// The users under which one program ran, and the permissions that it used.
     pub fn of_program(&self, program: &str) -> (Vec<String>, Vec<Permission>) {
         let users = self.used.lock();
         let with = users.iter().filter_map(|(user, programs)| Some((user, programs.get(program)?)));

@@ -2,7 +2,7 @@
 //! `kube-root-ca.crt` with the certificate of the cluster's certificate authority. The namespace `default` also has the
 //! service `kubernetes`.
 //!
-//! Owns making these objects in each namespace, and again after a deletion, as two controllers of
+//! The server creates the objects in each new namespace, and again after a deletion, as two controllers of
 //! kube-controller-manager do. The task of `janitor` runs this code, only with `Config::furnished_namespaces`.
 
 use facts::Change;
@@ -16,7 +16,8 @@ use super::cluster::Cluster;
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Makes the missing objects after a commit that created a namespace or deleted one of the namespace's usual objects.
+/// Makes the missing objects after a commit that created a namespace or deleted one of the objects that every namespace
+/// has.
 pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit) {
     if cluster.root_ca.is_none() {
         return;
@@ -32,7 +33,7 @@ pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit)
     }
 }
 
-/// Makes the usual objects that a namespace lacks, unless the namespace is being deleted.
+/// Makes the missing objects of a namespace, unless the namespace is being deleted.
 pub(crate) fn namespace(cluster: &Cluster, name: &str) {
     if cluster.alone && name == "default" {
         let _ = cluster.seed(own_service());

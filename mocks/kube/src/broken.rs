@@ -2,7 +2,7 @@
 
 use mock_faults::Http2Code;
 
-/// Ends a stream without its clean end: the HTTP library then closes or resets the connection or the HTTP/2 stream.
+/// Ends a stream before its clean end: the HTTP library closes or resets the connection or the HTTP/2 stream.
 #[derive(Debug, thiserror::Error)]
 #[error("the stream was cut by a fault")]
 pub(crate) struct Broken(#[source] h2::Error);

@@ -43,7 +43,6 @@ pub(crate) struct Call {
     pub accept: String,
     pub content_type: String,
     pub user_agent: Arc<str>,
-    /// Whether the answer is sent in protobuf.
     pub in_protobuf: bool,
     pub resource: Arc<Resource>,
     pub raw_query: Arc<str>,
@@ -59,36 +58,36 @@ pub(crate) struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// Notes the answer to the request; `streams` means that the answer continues as a watch.
+    /// Records the answer to the request; `streams` means that the answer continues as a watch.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         if let Some(following) = &mut self.following {
             following.answered(status, about, said, streams);
         }
     }
 
-    /// Notes object versions that were written to the watch; `revision` is the revision of the last version.
+    /// Records object versions that were written to the watch; `revision` is the revision of the last version.
     pub fn sent(&mut self, objects: usize, revision: u64, now_us: u64) {
         if let Some(following) = &mut self.following {
             following.sent(objects as u64, revision, now_us);
         }
     }
 
-    /// Notes a bookmark that was written to the watch.
+    /// Records a bookmark that was written to the watch.
     pub fn bookmarked(&mut self, revision: u64) {
         if let Some(following) = &mut self.following {
             following.bookmarked(revision);
         }
     }
 
-    /// Notes an `ERROR` event that was written to the watch.
+    /// Records an `ERROR` event that was written to the watch.
     pub fn failed(&mut self, code: u16) {
         if let Some(following) = &mut self.following {
             following.failed(code);
         }
     }
 
-    /// Notes that the server ends the stream of a watch, cleanly or not. Without this call, the audit records that the
-    /// client left.
+    /// Records that the server ends the stream of a watch, cleanly or not. If this method is not called, the audit
+    /// records that the client left.
     pub fn ends(&mut self, by: EndedBy) {
         if let Some(following) = &mut self.following {
             following.ends(by);
@@ -152,7 +151,7 @@ impl Call {
         }
     }
 
-    /// A description such as `watch of packages.longhaul.dev by subject on connection 3`.
+    /// Describes the request, such as `watch of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         self.asked().describe()
     }

@@ -1,7 +1,7 @@
 //! The cluster behind the sockets: the store, the catalogue, and other state that requests share.
 //!
-//! Owns the locks of the shared state. Code holds no lock across an await, and each method here is one step that leaves
-//! a consistent state. This module must not know HTTP.
+//! Owns the locks of the shared state. Code holds no lock across an await, and each method here leaves a consistent
+//! state. This module must not know HTTP.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(crate) struct Cluster {
     /// The certificate of the certificate authority, which every new namespace gets; `None` leaves new namespaces
     /// empty.
     pub root_ca: Option<String>,
-    /// Whether no controller manager runs: see [`super::Config::alone`].
+    /// True if no controller manager runs: see [`super::Config::alone`].
     pub alone: bool,
     /// The authority that signs certificate requests. Without an authority, no controller acts on certificate requests
     /// or on `PodDisruptionBudget`s.
@@ -73,7 +73,7 @@ pub(crate) struct Cluster {
     rewinds: Mutex<Rewinds>,
 }
 
-/// The restores so far, and how the last one treats clients that know newer revisions.
+/// The restores of the store so far, and how the server treats clients that know revisions newer than the last restore.
 #[derive(Debug, Default)]
 struct Rewinds {
     made: VecDeque<Rewound>,
@@ -146,7 +146,7 @@ impl Cluster {
         self.catalogue.read().clone()
     }
 
-    /// Reads the store. `look` must be short, because writers wait for it.
+    /// Reads the store. `look` must be fast, because writers wait for it.
     pub fn read<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
         look(&self.store.read())
     }
@@ -221,7 +221,8 @@ impl Cluster {
     }
 
     /// How the server treats a watch from `revision` if the store had this revision before a restore; `None` if the
-    /// store never had it. The number is the newest revision that the client and the restored store have in common.
+    /// store never had this revision. The number is the newest revision that the client and the restored store have in
+    /// common.
     pub fn known_before(&self, revision: u64) -> Option<(Newer, u64)> {
         let rewinds = self.rewinds.lock();
         let common = rewinds.made.iter().map(|rewound| rewound.to).min()?;
@@ -332,7 +333,7 @@ impl Cluster {
         Ok(event)
     }
 
-    /// The resource that stores the objects, if `resource` only shows them in another form. The storing resource
+    /// The resource that stores the objects, if `resource` only shows the objects of another API. The storing resource
     /// decides which fields are selectable.
     fn original(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if resource.mirrors { self.catalogue().by_id(resource.id).cloned() } else { None }
@@ -367,7 +368,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Notes that the commit with this revision changed the definition of a custom resource.
+    /// Records that the commit with this revision changed the definition of a custom resource.
     pub fn redefined(&self, full_name: &str, revision: u64) {
         if let Some(resource) = self.catalogue().by_full_name(full_name) {
             self.serving.changed(resource.id, revision);

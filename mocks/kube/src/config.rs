@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::authorization::Authorization;
 
-/// Default interval of bookmarks. Real servers send about one a minute; a test of a few minutes gets some, too.
+/// Default interval of bookmarks: a real server sends about one a minute.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// Default maximum number of events in the history: at most 100 MiB with objects of 1 KiB, and some minutes of hundreds
-/// of writes a second.
+/// Default maximum number of events in the history: at most 100 MiB with objects of 1 KiB, and enough for some minutes
+/// at hundreds of writes a second.
 const HISTORY_MAX_EVENTS: usize = 100_000;
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Additional DNS names and IP addresses in the certificate: those of proxies in front of the server.
     pub names: Vec<String>,
-    /// The zero of all times that the server reports.
+    /// The zero point of all times that the server reports.
     pub epoch: Instant,
     /// `CustomResourceDefinition` objects that exist from the start.
     pub crds: Vec<Value>,
@@ -31,36 +31,34 @@ pub struct Config {
     pub token_files: BTreeMap<String, PathBuf>,
     /// The issuer and the key of the tokens of service accounts.
     pub service_accounts: ServiceAccounts,
-    /// The interval of bookmarks on a watch.
     pub bookmarks_every: Duration,
     /// Maximum number of events that are kept for watches that resume.
     pub history_max_events: usize,
-    /// The fields in which each object shows how far its controller is: see [`super::tail::Entry::progress`].
+    /// The fields in which each object shows the progress of its controller: see [`super::tail::Entry::progress`].
     pub looks: facts::Looks,
     /// Whether RBAC decides about requests, or whether all known users may do everything.
     pub authorization: Authorization,
     /// Whether every namespace gets the service account `default` and the config map `kube-root-ca.crt`, as in a real
-    /// cluster. Off by default, so that a test finds only its own objects.
+    /// cluster. The default is false, so that a test finds only its own objects.
     pub furnished_namespaces: bool,
-    /// Whether no controller manager runs, as in a test suite that starts only a kube-apiserver. Then the server
-    /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`, and
-    /// the roles that a real server makes itself exist.
+    /// Whether no controller manager runs, as in a test suite that starts only a kube-apiserver. If true, the server
+    /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`. With
+    /// RBAC, the server has the default roles of kube-apiserver.
     pub alone: bool,
     /// The feature gates of kube-apiserver that are on in addition to its defaults. A gate also turns on the API
-    /// versions that the gate needs. Only `MutatingAdmissionPolicy` has an effect.
+    /// versions that it needs. Only the gate `MutatingAdmissionPolicy` has an effect.
     pub feature_gates: Vec<String>,
     /// How workloads become ready, as with the scheduler, kubelets and controllers of a real cluster. If absent,
     /// workloads stay as clients create them.
     pub workloads: Option<Workloads>,
     /// The seed of uids, generated names and the faults' probabilities.
     pub seed: u64,
-    /// The factor by which lifetimes are shortened: those of watches, requested tokens, history and idle connections.
-    /// The server's answers contain the unshortened lifetimes. [`Self::bookmarks_every`] sets the interval of
-    /// bookmarks.
+    /// The factor by which the lifetimes of watches, requested tokens, history and idle connections are shortened. The
+    /// server's answers contain the unshortened lifetimes. The interval of bookmarks is not shortened.
     pub compress: u32,
     /// The clock for checking webhooks' certificates, if webhooks use a clock that runs faster than the machine's.
     pub webhook_clock: Option<mock_pki::Pace>,
-    /// The limits of everything that could grow or hang.
+    /// The limits of queues, sizes and times.
     pub limits: Limits,
 }
 
@@ -76,7 +74,7 @@ pub struct Workloads {
 }
 
 impl Default for Workloads {
-    /// Workloads become ready after a time that exposes a controller that does not wait, and that is short enough for
+    /// The default time is long enough to expose a controller that does not wait for workloads, and short enough for
     /// runs of a minute.
     fn default() -> Self {
         Self { ready_after: Duration::from_millis(200), ends_after: None, nodes: 1 }
@@ -86,7 +84,7 @@ impl Default for Workloads {
 /// The issuer and key of service account tokens, which a kube-apiserver gets as flags.
 #[derive(Clone, Default)]
 pub struct ServiceAccounts {
-    /// `--service-account-issuer`; the default is that of kubeadm. The issuer is also the default audience.
+    /// `--service-account-issuer`; the default is kubeadm's issuer. The issuer is also the default audience of tokens.
     pub issuer: Option<String>,
     /// `--service-account-signing-key-file`: an RSA or P-256 key as PEM; if absent, the server makes a key at the
     /// start.
@@ -148,7 +146,7 @@ pub struct Limits {
 }
 
 impl Config {
-    /// A server on a free port of 127.0.0.1 without users; its times start now.
+    /// The configuration of a server on a free port of 127.0.0.1 without users; its times count from now.
     pub fn new() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),

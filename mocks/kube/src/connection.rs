@@ -26,11 +26,10 @@ pub(crate) struct Connection {
     pub owner: OnceLock<OwnConnection>,
     /// Number of completed flushes to the socket.
     pub flushes: Arc<AtomicU64>,
-    /// Whether the socket is closed with a reset.
     pub reset: Arc<AtomicBool>,
     /// The handle through which faults act on the connection.
     pub handle: Arc<Handle>,
-    /// Whether the connection belongs to a simulated program in this server, which needs no role.
+    /// Whether the connection belongs to a control plane program that this server simulates, which needs no role.
     pub inside: bool,
     /// The WebSocket that takes over the connection after the current answer.
     pub websocket: Mutex<Option<Opened>>,

@@ -2,9 +2,9 @@
 //! `CustomResourceDefinitions`").
 //!
 //! Owns the conversion between stored objects and the version of a request. Objects are converted from their stored
-//! version directly after reading, and into it before writing, after all checks. Between the two conversions, a
-//! request's version is treated as the stored one (`Resource::in_version`). `review` calls the webhook and checks its
-//! answers.
+//! version directly after reading, and into the stored version before writing, after all checks. Between the two
+//! conversions, a request's version is treated as the stored version (`Resource::in_version`). `review` calls the
+//! webhook and checks its answers.
 
 mod review;
 
@@ -24,10 +24,10 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::cluster::Cluster;
 
-/// Maximum number of objects in one review. A real server sends one; the protocol allows any number.
+/// Maximum number of objects in one review. A real server sends one object; the protocol allows any number.
 const REVIEWED_MAX: usize = 100;
-/// Maximum number of bytes in one review, unless a single object has more. The bound keeps the webhook's answer within
-/// its own limit.
+/// Maximum number of bytes in one review, unless a single object has more. With this limit, the webhook's answer stays
+/// below the limit for answers.
 const REVIEWED_MAX_BYTES: usize = 1 << 20;
 /// How long a watch waits before it calls a failed webhook again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub(crate) type Converting = JoinSet<Option<VecDeque<Arc<Event>>>>;
 
 impl Call {
-    /// The object that the request names, in the requested version; `None` if it does not exist.
+    /// The object that the request names, in the requested version; `None` if the object does not exist.
     pub async fn find(&self, name: &str) -> Result<Option<Arc<Version>>, Failure> {
         match self.cluster().get(&self.resource, self.namespace(), name) {
             Some(version) => self.shown(version).await.map(Some),
@@ -63,7 +63,7 @@ impl Call {
             .await
     }
 
-    /// The answer to a dry run: the object, converted to the stored version and back.
+    /// The object in the answer to a dry run, converted to the stored version and back.
     pub async fn rehearsed(&self, value: Value) -> Result<Value, Failure> {
         if !self.resource.converts() {
             return Ok(value);
@@ -126,7 +126,7 @@ pub(crate) async fn one(
 }
 
 /// Begins to convert events for a watch. A conversion that is not finished at `ends` returns `None`. As in a real
-/// server, a failed webhook is called again, and the watch is silent until then.
+/// server, a failed webhook is called again, and the watch is silent until a call succeeds.
 pub(crate) fn begin(
     cluster: &Arc<Cluster>,
     resource: &Arc<Resource>,
@@ -209,7 +209,7 @@ async fn shown(
     Ok(all)
 }
 
-/// The stored object, with the defaults of its stored version.
+/// The stored object, decoded, with the defaults of its stored version.
 fn decoded(resource: &Resource, version: &Version) -> Value {
     let mut value = version.value();
     let own = value["apiVersion"].as_str().unwrap_or_default().to_owned();

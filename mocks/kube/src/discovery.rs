@@ -1,6 +1,6 @@
 //! Discovery of groups, versions and resources.
 //!
-//! Owns the classic documents (`/api`, `/apis/…`) and the aggregated one (`apidiscovery.k8s.io/v2`, KEP-3352).
+//! Owns the classic documents (`/api`, `/apis/…`) and the aggregated document (`apidiscovery.k8s.io/v2`, KEP-3352).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
 
-/// The verbs of custom resources, in the order of a real server.
+/// The verbs of custom resources, in the order in which a real server lists them.
 const VERBS_OF_CUSTOM: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const AGGREGATED: &[(&str, &str)] = &[
     ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
@@ -45,8 +45,7 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
     Some(Answer::value(StatusCode::OK, &value))
 }
 
-/// Whether a client requests a discovery document only as a table or as metadata. Discovery documents have neither
-/// form.
+/// Whether a client accepts only a table or metadata, which do not exist for discovery documents.
 pub(super) fn is_unfit(path: &str, accept: &str) -> bool {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let is_discovery = matches!(parts.as_slice(), ["api" | "apis"] | ["api", "v1"] | ["apis", _] | ["apis", _, _]);

@@ -1,8 +1,8 @@
 //! The status of `PodDisruptionBudget`s, which the controller of a real cluster writes (Kubernetes documentation,
 //! "Specifying a Disruption Budget for your Application").
 //!
-//! Owns counting: the pods of a budget, the healthy pods, and the number of pods that their owners want. `verbs::evict`
-//! subtracts evictions from the allowed disruptions.
+//! Owns the numbers of a budget's pods: existing, healthy, and wanted by their owners. `verbs::evict` subtracts
+//! evictions from the allowed disruptions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn expected(cluster: &Cluster, catalogue: &Catalogue, spec: &Value, pods: &[Valu
     }
 }
 
-/// Returns a number, or a percentage of `whole`, rounded up.
+/// Reads a number, or a percentage of `whole` that is rounded up.
 fn share(value: &Value, whole: i64) -> i64 {
     let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     percent.map_or_else(
@@ -146,8 +146,8 @@ fn controller(value: &Value) -> Option<&Value> {
     owners.iter().find(|owner| owner["controller"] == true)
 }
 
-/// `(uid, replicas)` of a pod's owner. If the owner is a `ReplicaSet` of a `Deployment`, the values are those of the
-/// `Deployment`. No other owner of an owner counts, so owners that own each other end the search too.
+/// `(uid, replicas)` of a pod's owner. If the owner is a `ReplicaSet` of a `Deployment`, the values are the
+/// `Deployment`'s. No other owner of an owner is searched, so owners that own each other cause no endless search.
 fn replicas(cluster: &Cluster, catalogue: &Catalogue, namespace: &str, owner: &Value) -> Option<(String, i64)> {
     let (resource, value) = found(cluster, catalogue, namespace, owner)?;
     if &*resource.full_name == "replicasets.apps"

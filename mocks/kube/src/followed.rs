@@ -1,4 +1,4 @@
-//! The resources that the janitor follows: it may react to a commit to one of them with a commit of its own.
+//! The resources that the janitor follows: it may react to a commit of such an object with another commit.
 
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Meaning;

@@ -24,7 +24,7 @@ impl Framed {
         Self { watch, rest: BytesMut::new() }
     }
 
-    /// The next bytes; `None` at a clean end.
+    /// The next bytes of the watch; `None` at its clean end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         loop {
             let bytes = match self.watch.poll_next(cx) {

@@ -25,7 +25,6 @@ use super::users::Who;
 use super::websocket::Wish;
 use super::{admin, authentication, discovery, health, impersonation, pretty, protobuf, rbac, verbs};
 
-/// Answers one request.
 pub(crate) async fn handle(
     app: Arc<App>,
     connection: Arc<Connection>,
@@ -115,9 +114,9 @@ pub(crate) async fn handle(
     })
 }
 
-/// Removes the body from answers that must not have one (RFC 9110, "Content Semantics"). An answer to HEAD contains the
-/// length of the body; a status without a body contains none. The HTTP library drops such a body on HTTP/1.1, but sends
-/// it on HTTP/2, where clients then treat the connection as broken.
+/// Removes the body from answers that must not have one (RFC 9110, "Content Semantics"). An answer to HEAD still has
+/// the length of the body; an answer whose status allows no body does not. The HTTP library drops a forbidden body on
+/// HTTP/1.1, but sends it on HTTP/2, and clients treat that connection as broken.
 fn without_body(is_head: bool, mut response: Response<Body>) -> Response<Body> {
     let status = response.status();
     let never = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -254,7 +253,7 @@ async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Re
     admin::answer(&app.cluster, who, &method, (&path, &query), &bytes)
 }
 
-/// The resource that a path names, with the parsed path and query.
+/// Returns the resource that a path names, with the parsed path and query.
 fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Query, Arc<Resource>), Failure> {
     let mut target = Target::parse(path).ok_or_else(|| no_such(path, catalogue))?;
     let query = Query::parse(query)?;
@@ -330,7 +329,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// The future of a request must be small, because it is made on the stack and kept on the heap until the answer.
+    /// The future of a request is small: it is made on the stack and kept on the heap until the answer.
     #[test]
     fn a_request_in_progress_is_small() {
         let bytes = future_bytes(handle);

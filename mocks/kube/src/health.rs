@@ -10,7 +10,7 @@ use http::StatusCode;
 use super::answer::Answer;
 use super::path::pairs;
 
-/// The names of the checks in their order. A check with the mark `+` belongs to `/readyz` only.
+/// The names of the checks in their order. A check whose name begins with `+` belongs to `/readyz` only.
 const CHECKS: &[&str] = &[
     "ping",
     "log",

@@ -1,7 +1,7 @@
 //! Impersonation: the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-…` (Kubernetes documentation,
 //! "Authenticating", user impersonation).
 //!
-//! Owns reading the impersonation headers, and the rule that their sender needs the verb `impersonate` for each header.
+//! Owns reading the impersonation headers, and the rule that the sender needs the verb `impersonate` for each header.
 
 use std::sync::Arc;
 
@@ -78,8 +78,8 @@ pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> R
     Ok(Arc::new(acted))
 }
 
-/// The text of a header. Go accepts UTF-8 in headers. Other bytes are an error: if an impersonation header counted as
-/// absent, the request would have the sender's own rights.
+/// The text of a header. Go accepts UTF-8 in headers. Bytes that are not UTF-8 are an error, because without the
+/// impersonation header the request would have the sender's own rights.
 fn text(value: &HeaderValue) -> Result<&str, Failure> {
     std::str::from_utf8(value.as_bytes())
         .map_err(|_| Failure::bad_request("an `Impersonate-…` header is not UTF-8".to_owned()))

@@ -1,6 +1,6 @@
 //! The effects of faults on a request: delays, other answers, an old state.
 //!
-//! Owns turning an `Injection` into HTTP. This module must not decide which requests a fault hits.
+//! Carries out an `Injection` in HTTP. This module must not decide which requests a fault hits.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Connections without a socket, for the control plane programs that this server simulates.
 //!
-//! Owns one HTTP/2 connection in memory for each program. The programs' requests are handled like others: admission,
-//! webhooks, field managers and the audit see them with the programs' names. RBAC does not check them.
+//! Owns one HTTP/2 connection in memory for each program. The programs' requests are handled like all others:
+//! admission, webhooks, field managers and the audit see them with the programs' names. Only RBAC does not check these
+//! requests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -41,7 +42,6 @@ pub(crate) struct Inside {
     tasks: JoinSet<()>,
 }
 
-/// The connection of one program.
 #[derive(Debug, Clone)]
 pub(crate) struct Door(SendRequest<Full<Bytes>>);
 
@@ -50,7 +50,7 @@ impl Inside {
         Self { app, doors: BTreeMap::new(), tasks: JoinSet::new() }
     }
 
-    /// The connection of a user; `None` if the connection ended at once.
+    /// The connection of the simulated program with this user name; `None` if a new connection ended at once.
     pub async fn door(&mut self, user: &str, groups: &[String]) -> Option<Door> {
         if let Some(door) = self.doors.get(user).filter(|door| !door.0.is_closed()) {
             return Some(door.clone());

@@ -1,7 +1,7 @@
 //! The background work of a control plane: garbage collection, emptying namespaces, and removing definitions.
 //!
-//! Owns one task. The task reads commits like other readers and writes through the store, so its work appears in the
-//! log. The rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
+//! Owns one task. The task reads commits like other readers and writes through the store, so watches show its work. The
+//! rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,17 +23,18 @@ use super::followed;
 use super::verbs::{Manner, Propagation, delete_place, finish};
 use super::{disruption, quota, signing};
 
-/// Maximum number of commits that the task processes in one step.
+/// Maximum number of commits that the task processes at a time.
 const BATCH: usize = 1024;
-/// Maximum number of objects of a namespace that the task deletes in one step.
+/// Maximum number of objects of a namespace that the task deletes at a time.
 const SWEEP: usize = 1024;
 /// Interval of checks of namespaces and finalizers when there are no commits.
 const AGAIN: Duration = Duration::from_millis(500);
 /// Shortest time between two updates of the status of quotas and disruption budgets.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
-/// Longest time between two updates if nothing changes: evicted pods stop to count after two minutes.
+/// Longest time between two such updates if nothing changes; updates are needed because evicted pods stop to count
+/// after two minutes.
 const COUNT_IDLE_EVERY: Duration = Duration::from_secs(10);
-/// How dependents are deleted if their owner waits for them.
+/// How dependents are deleted if their owner waits for their deletion.
 const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };
 
 /// Runs the background work until the future is dropped.
@@ -139,7 +140,7 @@ fn owner_exists(cluster: &Cluster, owner: &Value, namespace: &str) -> bool {
     cluster.get(resource, namespace, text("name")).is_some_and(|found| &*found.identity.uid == text("uid"))
 }
 
-/// Processes an owner again that waited for the deletion of its dependents; returns whether the owner still waits.
+/// Continues the deletion of an owner that waited for its dependents; returns whether the owner still waits.
 fn is_held(cluster: &Cluster, place: &Place) -> bool {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return false };
@@ -147,8 +148,8 @@ fn is_held(cluster: &Cluster, place: &Place) -> bool {
     version.is_some_and(|version| version.facts().finalizing && propagate(cluster, resource, &version))
 }
 
-/// Does the next step of a foreground or orphan deletion: first the dependents, then the finalizer, then the object.
-/// Returns whether dependents still block the deletion.
+/// Continues a foreground or orphan deletion: first the dependents are handled, then the finalizer and the object are
+/// removed. Returns whether dependents still block the deletion.
 fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     let mut value = version.value();
     let has = |name: &str| object::finalizers(&value).contains(&name);
@@ -200,8 +201,8 @@ fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
     })
 }
 
-/// Sets `blockOwnerDeletion` of the object to false, as the real collector does for owner cycles; `false` if another
-/// write came first.
+/// Sets `blockOwnerDeletion` of the object to false, as the real collector does for owner cycles; returns `false` if
+/// another client wrote the object first.
 fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     let mut value = version.value();
     let owners = object::metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut);
@@ -267,8 +268,8 @@ fn finish_namespaces(cluster: &Cluster) {
     }
 }
 
-/// Whether the grace period of an object is over. Without this check, a namespace would wait for ever for pods, because
-/// no kubelet ends them.
+/// Whether the grace period of an object is over, so that the task removes the object itself. No kubelet ends pods
+/// here, so their namespace would otherwise wait for ever.
 fn overdue(cluster: &Cluster, resource: &Resource, place: &Place) -> bool {
     let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return false };
     if !version.facts().finalizing {

@@ -2,8 +2,8 @@
 //!
 //! Owns [`Server`], its [`Config`], and the data that a harness needs about the server. The data are every commit
 //! ([`Tail`]), the deliveries to each user ([`Delivery`], [`Gap`]), and the requests of each user ([`Traffic`],
-//! [`RequestRecord`]). Other crates own the store, the catalogue, selectors and patches, which need no I/O; `listen`
-//! owns the sockets. This crate must not know runs or verdicts.
+//! [`RequestRecord`]). The crates `mock-store` and `mock-objects` own the store, the catalogue, selectors and patches.
+//! The module `listen` owns the sockets. This crate must not know runs or verdicts.
 //!
 //! With the kubeconfig from [`Server::kubeconfig`], `kubectl` works as in a cluster without nodes. The only controllers
 //! are the garbage collector and the deletion of namespaces. With [`Config::workloads`], workloads also become ready.
@@ -93,17 +93,17 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The server's certificate could not be made or used.
     #[error("failed to prepare the API server's certificate")]
     Certificate(#[from] mock_pki::Error),
     /// A definition in [`Config::crds`] is invalid.
     #[error("failed to define `{name}`: {why}")]
     Definition {
         name: String,
-        /// The message that a client would get for the definition.
+        /// The message that a client gets if it creates this definition.
         why: String,
     },
-    /// Two users share a token, a user has no name or no token, or a token file cannot be written.
+    /// The users are invalid: two users share a token, a user has no name or no token, or a token file cannot be
+    /// written.
     #[error("failed to set up the users")]
     Users(#[source] users::Error),
 }
@@ -208,8 +208,8 @@ impl Server {
     /// Starts another endpoint that offers the protocols in `alpn` through ALPN (RFC 7301); the preferred protocol is
     /// first.
     ///
-    /// If the subject has its own endpoint, put its [`Replica::number`] into [`Faults::target_endpoints`]. Faults of
-    /// connections then hit the subject from its first byte on, and no other client.
+    /// If the subject has its own endpoint, put the endpoint's [`Replica::number`] into [`Faults::target_endpoints`].
+    /// Faults of connections then hit the subject from its first byte on, and no other client.
     pub async fn endpoint(&self, address: SocketAddr, alpn: &[&str]) -> Result<Replica, Error> {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
         let view = app.view.clone();
@@ -257,7 +257,7 @@ impl Server {
         self.cluster.audit.find(user).map(|audit| audit.traffic(self.cluster.now_us())).unwrap_or_default()
     }
 
-    /// The permissions that a user's requests needed, in order, at most 4096: the rules of the minimal Role.
+    /// The permissions that a user's requests needed, sorted, at most 4096: the rules of the user's minimal Role.
     pub fn permissions(&self, user: &str) -> Vec<Permission> {
         self.cluster.permissions.of(user)
     }
@@ -267,7 +267,7 @@ impl Server {
         self.cluster.permissions.refused(user)
     }
 
-    /// All users that the server has seen, in order; at most 1024.
+    /// All users that the server has seen, sorted; at most 1024.
     pub fn users(&self) -> Vec<String> {
         self.cluster.permissions.users()
     }
@@ -282,20 +282,20 @@ impl Server {
         self.cluster.audit.requests.snapshot()
     }
 
-    /// Requests that were answered after the first `seen` requests. Returns the total number so far, the number of new
-    /// requests that were dropped, and the other new requests in the order of their answers.
+    /// Returns the total number of answered requests so far; of the requests after the first `seen`, the number of
+    /// dropped requests; and the other requests in the order of their answers.
     pub fn requests_since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         self.cluster.audit.requests.since(seen)
     }
 
-    /// Begins to record the state that caches are shown, for [`Server::take_shown`].
+    /// Begins to record the state that the server shows to caches, for [`Server::take_shown`].
     pub fn follow_shown(&self) {
         self.cluster.audit.shown.follow();
     }
 
-    /// The changes since the last call of the state that caches are shown, oldest first, and the number of lost
-    /// changes. The newest 65,536 changes are kept. A cache is a watch that asks for bookmarks and for all objects of a
-    /// kind.
+    /// The changes of the state that the server showed to caches since the last call, oldest first, and the number of
+    /// lost changes. The newest 65,536 changes are kept. A cache is a watch that asks for bookmarks and for all objects
+    /// of a kind.
     pub fn take_shown(&self) -> (Vec<Shown>, u64) {
         self.cluster.audit.shown.take()
     }
@@ -305,7 +305,7 @@ impl Server {
         self.cluster.audit.of(&Arc::from(user)).log.follow();
     }
 
-    /// Whether a followed user has requested a resource (`packages.longhaul.dev`), with or without an answer.
+    /// Whether a followed user has requested a resource (`packages.longhaul.dev`), even if no answer was sent.
     pub fn asked_for(&self, user: &str, resource: &str) -> bool {
         self.cluster.audit.find(user).is_some_and(|audit| audit.log.asked_for(resource))
     }
@@ -340,8 +340,8 @@ impl Server {
         }
     }
 
-    /// The stream lines around one version: `around` lines before and after that version. Each line is cut around the
-    /// object's name and revision.
+    /// The lines of a watch around one version: `around` lines before and after that version. Each line is cut around
+    /// the object's name and revision.
     pub fn wire(&self, user: &str, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         self.cluster.audit.find(user).map(|audit| audit.wire(wanted, around)).unwrap_or_default()
     }

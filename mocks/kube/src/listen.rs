@@ -42,7 +42,7 @@ use socket::{Grave, Metered, Socket};
 
 /// Time for open requests to finish when the server shuts down.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Time for a client to close its side after the server refused it with FIN.
+/// Time for a client to close its connection after the server refused it with FIN.
 const LINGER: Duration = Duration::from_secs(1);
 /// The pause after a failed accept, such as when the process has no free descriptors. New connections wait in the
 /// kernel meanwhile.
@@ -66,7 +66,7 @@ pub(crate) struct Listening {
 pub(crate) struct Door {
     pub address: SocketAddr,
     pub certificates: Arc<Certificates>,
-    /// The number of the endpoint; 0 is the first one.
+    /// The number of the endpoint; the server's first endpoint has 0.
     pub number: u32,
 }
 
@@ -128,7 +128,7 @@ impl Listening {
         self.address
     }
 
-    /// Runs an additional task until the server ends.
+    /// Runs an additional task of the cluster until the server ends.
     pub fn help(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(bounded(task, self.stop.clone().cancelled_owned()));
         self.helpers += 1;

@@ -22,7 +22,7 @@ pub(crate) struct Target {
     pub subresource: Option<String>,
 }
 
-/// The options of a query, decoded; an absent option is `None`.
+/// The options in a query string, decoded; an absent option is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the API's own independent switches")]
 pub(crate) struct Query {
@@ -137,8 +137,8 @@ impl Query {
     }
 }
 
-/// Refuses a request whose parameter `timeout` is not a duration. A watch ignores the parameter, so its value is not
-/// checked.
+/// Refuses a request whose parameter `timeout` is not a duration. For a watch, which ignores the parameter, the value
+/// is not checked.
 pub(crate) fn check_deadline(raw: &str) -> Result<(), Failure> {
     if !raw.contains("timeout=") {
         return Ok(());

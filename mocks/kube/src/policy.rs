@@ -1,8 +1,8 @@
 //! The default roles and bindings that a kube-apiserver with RBAC makes itself ("Using RBAC Authorization", default
 //! roles and bindings).
 //!
-//! Owns reading the roles and bindings from the file `policy/default.txt`. The server makes them once, before the first
-//! request.
+//! Owns reading the roles and bindings from the file `policy/default.txt`. The server creates the roles and bindings
+//! once, before the first request.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,6 @@ use super::cluster::Cluster;
 const LIST: &str = include_str!("policy/default.txt");
 const API: &str = "rbac.authorization.k8s.io";
 
-/// Creates all default roles and bindings.
 pub(crate) fn seed(cluster: &Cluster) {
     for object in objects() {
         // Existing names stay unchanged.
@@ -111,8 +110,8 @@ fn below(object: &mut Value, words: &[&str]) {
 mod tests {
     use super::*;
 
-    /// The number of objects of each kind is that of kube-apiserver 1.34.1. For each form of line, one object is
-    /// compared with the real one.
+    /// The server creates as many objects of each kind as kube-apiserver 1.34.1. For each sort of line in the file, one
+    /// object is compared with the real server's object.
     #[test]
     fn the_list_has_what_a_real_server_makes() {
         let objects = objects();

@@ -1,7 +1,7 @@
 //! Indents JSON for people.
 //!
 //! Owns the decision whether JSON is indented (kube-apiserver's `isPrettyPrint`), and the format (Go's
-//! `json.MarshalIndent`). The code works on a stream of bytes, so that a long list need not be in memory, and keys keep
+//! `json.MarshalIndent`). The code indents a stream of bytes, so that a long list need not be in memory and keys keep
 //! their order. Watches are never indented.
 
 use super::path::pairs;
@@ -20,7 +20,7 @@ pub(crate) fn is_wanted(query: &str, user_agent: &str) -> bool {
     FOR_PEOPLE.iter().any(|program| user_agent.starts_with(program))
 }
 
-/// Indents JSON piece by piece.
+/// Indents JSON that arrives in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Indenter {
     depth: usize,

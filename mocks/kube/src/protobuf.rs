@@ -1,7 +1,7 @@
 //! Answers for clients that accept only protobuf.
 //!
-//! Owns converting a JSON answer into protobuf as the last step, so that all other code handles only JSON. Clients that
-//! accept JSON and protobuf get JSON. Of custom resources, only the metadata has a protobuf form, as on a real server.
+//! Converts a finished JSON answer into protobuf, so that all other code handles only JSON. Clients that accept JSON
+//! and protobuf get JSON. As in a real server, protobuf answers about custom resources can contain only metadata.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Request, header};
@@ -26,7 +26,7 @@ pub(crate) fn take_wish<B>(request: &mut Request<B>) -> bool {
     true
 }
 
-/// The same answer in protobuf; unchanged if the content has no protobuf form.
+/// Converts an answer into protobuf; an answer that protobuf cannot represent stays unchanged.
 pub(crate) fn answer(mut answer: Answer) -> Answer {
     if !answer.content_type.starts_with("application/json") || answer.other_content_type.is_some() {
         return answer;

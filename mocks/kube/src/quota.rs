@@ -17,14 +17,13 @@ use super::cluster::Cluster;
 
 const QUOTAS: &str = "resourcequotas";
 
-/// Amounts by their names in quotas, such as `requests.cpu` or `count/pods`.
+/// Amounts of resources, by the resources' names in quotas, such as `requests.cpu` or `count/pods`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Resources whose objects a quota can also count without the prefix `count/`.
+/// Resources that a quota may also name without the prefix `count/`.
 const COUNTED: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
 
-/// The quotas of a namespace.
 pub(crate) fn of_namespace(cluster: &Cluster, namespace: &str) -> Vec<Value> {
     all(cluster, QUOTAS, Some(namespace))
 }
@@ -36,7 +35,6 @@ fn all(cluster: &Cluster, full_name: &str, namespace: Option<&str>) -> Vec<Value
     page.map(|page| page.items).unwrap_or_default().iter().map(|version| version.value()).collect()
 }
 
-/// The amounts that one object uses.
 pub(crate) fn usage(resource: &Resource, value: &Value) -> Amounts {
     let one = Quantity::whole(1);
     let mut used = Amounts::from([(format!("count/{}", resource.full_name), one)]);
@@ -130,7 +128,7 @@ fn in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     }
 }
 
-/// The used amount of each resource that a quota limits.
+/// The amount of each resource in a quota that the objects of the namespace use.
 pub(crate) fn used(cluster: &Cluster, quota: &Value) -> Amounts {
     let namespace = object::meta(quota, "namespace");
     let hard = quota["spec"]["hard"].as_object().into_iter().flat_map(Map::keys);

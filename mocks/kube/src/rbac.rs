@@ -1,7 +1,7 @@
 //! Authorization by RBAC.
 //!
 //! Owns evaluating roles, cluster roles and their bindings (Kubernetes documentation, "Using RBAC Authorization"). Each
-//! check reads the rules from the store: bindings are few, and no cached rule can be out of date.
+//! check reads the rules from the store, because bindings are few and cached rules could be out of date.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::authorization::{Access, Authorization};
 use super::cluster::Cluster;
 use super::users::Who;
 
-/// The group whose members may do everything, whatever the roles are.
+/// The group whose members may do everything, independent of roles.
 const MASTERS: &str = "system:masters";
 
 /// Paths that every known user may read, as in the role system:discovery.

@@ -1,4 +1,4 @@
-//! The current address of a webhook, which is configured as a URL or as a Service.
+//! Finds the current address of a webhook that is configured as a URL or as a Service.
 
 use mock_objects::object;
 use serde_json::Value;

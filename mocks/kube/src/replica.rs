@@ -9,8 +9,8 @@ use super::cluster::Cluster;
 use super::listen::Listening;
 use super::users::Users;
 
-/// Another API server in front of the same store, as in a control plane with several API servers. Dropping it stops it
-/// at once.
+/// Another API server in front of the same store, as in a control plane with several API servers. Dropping a `Replica`
+/// stops the endpoint at once.
 #[derive(Debug)]
 pub struct Replica {
     pub(super) cluster: Arc<Cluster>,
@@ -36,13 +36,14 @@ impl Replica {
         self.listening.address()
     }
 
-    /// A kubeconfig file (YAML) that points to this endpoint.
+    /// A kubeconfig file (YAML) with the URL of this endpoint.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
     }
 
-    /// Stops showing revisions that are newer than the present one. Watches send nothing, `resourceVersion=0` returns
-    /// an old state, and newer revisions are refused as too large. Writes and consistent reads still work.
+    /// From now on, the endpoint shows no newer revisions than the present one. Watches send nothing,
+    /// `resourceVersion=0` returns an old state, and newer revisions are refused as too large. Writes and consistent
+    /// reads still work.
     pub fn freeze(&self) {
         self.freeze_at(self.cluster.revision());
     }

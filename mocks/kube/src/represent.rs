@@ -1,7 +1,7 @@
-//! The forms of objects and lists in answers: unchanged, as a table, or only metadata.
+//! The representations of objects and lists in answers: unchanged, as a table, or only metadata.
 //!
-//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). The unchanged form is
-//! the bytes of the store; for other forms, objects are parsed and encoded again.
+//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). An unchanged object is
+//! sent as the bytes in the store; for a table or metadata, objects are parsed and encoded again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,13 +43,13 @@ enum Shape {
 const OF_ONE: &str = "PartialObjectMetadata";
 const OF_LIST: &str = "PartialObjectMetadataList";
 
-/// Encodes objects in the form that a request accepts.
+/// Encodes objects in the representation that a request accepts.
 #[derive(Debug, Clone)]
 pub(crate) struct Renderer {
     shape: Shape,
     resource: Arc<Resource>,
     api_version: Arc<str>,
-    /// Whether the requested version differs from the stored one.
+    /// Whether the requested version differs from the stored version.
     converts: bool,
     /// The value of `includeObject` for tables.
     include: Include,
@@ -65,7 +65,7 @@ enum Include {
 }
 
 impl Renderer {
-    /// The renderer for the first supported form in `Accept`.
+    /// The renderer for the first supported representation in `Accept`.
     pub fn negotiate(call: &Call) -> Result<Self, Failure> {
         let (shape, asked_as) = shape(&call.accept).map_err(|failure| {
             // Custom resources are refused without details.
@@ -119,7 +119,6 @@ impl Renderer {
         }
     }
 
-    /// This renderer for the events of one stream.
     pub fn streaming(self) -> Self {
         Self { headed: Some(Arc::default()), ..self }
     }
@@ -129,7 +128,7 @@ impl Renderer {
         self.shape == Shape::Object && !self.converts
     }
 
-    /// The `apiVersion` and `kind` of one item of a watch.
+    /// The `apiVersion` and `kind` of the objects that a watch sends.
     pub fn type_of_one(&self) -> (&str, &str) {
         match self.shape {
             Shape::Object => (&self.api_version, &self.resource.kind),
@@ -203,7 +202,7 @@ impl Renderer {
 }
 
 /// Cuts `apiVersion` and `kind` out of the items of a list without parsing them. In a real server, items of built-in
-/// types lack these fields, and clients that rely on them fail. Items of custom resources have them.
+/// types lack these fields, and clients that rely on them fail. Items of custom resources have both fields.
 struct TypeOfItem(Option<String>);
 
 impl TypeOfItem {
@@ -227,8 +226,7 @@ impl TypeOfItem {
     }
 }
 
-/// An item without `apiVersion` and `kind`, encoded again with reordered keys, for items whose type cannot be cut out
-/// of the bytes.
+/// Parses an item and encodes it without `apiVersion` and `kind`, for items from whose bytes these keys cannot be cut.
 fn reordered(object: &[u8]) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(object) else { return object.to_vec() };
     value.remove("apiVersion");
@@ -257,7 +255,7 @@ fn package(group: &str) -> &str {
     }
 }
 
-/// The first supported form in the `Accept` header, and the requested kind of metadata, if any.
+/// The first supported representation in the header `Accept`, and the requested kind of metadata, if any.
 fn shape(accept: &str) -> Result<(Shape, &'static str), Failure> {
     if accept.trim().is_empty() {
         return Ok((Shape::Object, ""));

@@ -1,9 +1,9 @@
 //! The revision since which each custom resource is served in its current form.
 //!
-//! Owns the effect of a changed definition on the watches of its custom resource. After such a change, a real server
-//! makes a new cache. Watches on the old cache end, and a watch that resumes from an older revision gets 410. So
-//! clients list again and see every object in the current form ("Versions in `CustomResourceDefinitions`"; `crdHandler`
-//! of apiextensions-apiserver).
+//! Owns the effect of a changed definition on the watches of its custom resource. After a change of a definition, a
+//! real server makes a new cache. Watches on the old cache end, and a watch that resumes from an older revision gets
+//! 410. Clients therefore list again and see every object in the current form ("Versions in
+//! `CustomResourceDefinitions`"; `crdHandler` of apiextensions-apiserver).
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ struct Since {
 }
 
 impl Serving {
-    /// The token that ends a watch that is opened now.
+    /// The token that is cancelled to end a watch that is opened now.
     pub fn ends(&self, resource: ResourceId) -> CancellationToken {
         self.0.lock().entry(resource).or_default().ends.clone()
     }
@@ -33,7 +33,7 @@ impl Serving {
         self.0.lock().get(&resource).map_or(0, |since| since.revision)
     }
 
-    /// Notes that the commit with this revision changed the definition.
+    /// Records that the commit with this revision changed the definition.
     pub fn changed(&self, resource: ResourceId, revision: u64) {
         let before = self.0.lock().insert(resource, Since { revision, ends: CancellationToken::new() });
         if let Some(before) = before {
@@ -41,14 +41,14 @@ impl Serving {
         }
     }
 
-    /// Notes that the definition was deleted, which ends all watches on its objects.
+    /// Records that the definition was deleted, which ends all watches on its objects.
     pub fn gone(&self, resource: ResourceId) {
         if let Some(before) = self.0.lock().remove(&resource) {
             before.ends.cancel();
         }
     }
 
-    /// Notes that the store was restored to revision `to`.
+    /// Records that the store was restored to revision `to`.
     pub fn rewound(&self, to: u64) {
         for since in self.0.lock().values_mut() {
             since.revision = since.revision.min(to);

@@ -1,7 +1,8 @@
 //! Signs approved certificate requests (Kubernetes documentation, "Certificate Signing Requests").
 //!
-//! Owns the signer `kubernetes.io/kube-apiserver-client`. The controller manager of a real cluster also signs for
-//! kubelets, which do not ask this server. The server accepts client certificates from the signer's authority.
+//! Owns the signer `kubernetes.io/kube-apiserver-client`. The controller manager of a real cluster also signs
+//! certificates for kubelets, which send no requests to this server. The server accepts client certificates from the
+//! signer's authority.
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! The commits of a server, for the harness's ledger.
 //!
-//! Owns the position of one reader in the bounded ring of commits. A reader that is too slow gets the number of lost
-//! commits.
+//! Owns a reader's position in the bounded ring of commits. A reader that is too slow gets the number of lost commits.
 
 use std::sync::Arc;
 
@@ -11,24 +10,23 @@ use tokio::sync::watch;
 
 use super::cluster::Cluster;
 
-/// One written version of an object, with facts that only the mock knows. `order` is the number of the commit, from 0,
-/// among all commits of the server. Unlike the revision, `order` never goes back, even after a restore.
+/// One commit, with values that only the mock knows. `order` is the number of the commit, from 0, among all commits of
+/// the server. Unlike the revision, `order` never goes back, even after a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The time of the commit in microseconds since the epoch.
     pub at_us: u64,
     pub commit: Commit,
-    /// The revision of the commit in the store.
     pub revision: u64,
-    /// How often the store had been restored before this commit. Only revision and timeline together identify a
-    /// version: see [`super::Server::rewinds`].
+    /// Number of restores of the store before this commit. Only revision and timeline together identify a version: see
+    /// [`super::Server::rewinds`].
     pub timeline: u32,
-    /// How far the object's controller is: see [`super::Config::looks`].
+    /// The progress of the object's controller: see [`super::Config::looks`].
     pub progress: Progress,
 }
 
 /// Error: the reader was too slow, and commits were dropped before the reader read them. The next read continues after
-/// them.
+/// the lost commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("failed to keep up with the commits: {lost} were dropped unread")]
 pub struct Overrun {
@@ -65,8 +63,8 @@ impl Tail {
         }
     }
 
-    /// The newest restores of the store, oldest first: see [`super::Server::rewinds`]. All commits before a listed
-    /// restore can be read.
+    /// The newest restores of the store, oldest first: see [`super::Server::rewinds`]. If a restore is listed, all
+    /// commits before the restore can be read.
     pub fn rewinds(&self) -> Vec<super::Rewound> {
         self.cluster.rewinds()
     }

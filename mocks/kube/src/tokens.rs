@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use key::Key;
 pub(crate) use key::Unusable;
 
-/// The default issuer and audience of tokens, which are those of kubeadm.
+/// The default issuer and audience of tokens: kubeadm's default.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Maximum number of verified tokens that are remembered, because verifying a signature costs more than all other work
 /// of a small read.
@@ -35,7 +35,7 @@ pub(crate) struct Tokens {
     verified: Mutex<HashMap<String, Arc<Claims>>>,
 }
 
-/// An object that a token is about.
+/// A service account or bound object in a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub name: String,
@@ -85,7 +85,7 @@ impl Tokens {
         Ok(format!("{message}.{}", BASE64URL.encode(signature)))
     }
 
-    /// The claims of a token, if this server signed it and it is valid now.
+    /// The claims of a token, if this server signed the token and the token is valid now.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Arc<Claims>, Error> {
         let known = self.verified.lock().get(token).cloned();
         let claims = if let Some(claims) = known {

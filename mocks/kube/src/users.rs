@@ -1,7 +1,7 @@
 //! The configured users, their tokens and client certificates.
 //!
 //! Owns the users (Kubernetes documentation, "Authenticating") and the kubeconfig files. `authentication` decides to
-//! which user a token belongs. This module does not decide about permissions.
+//! which user a token belongs. The modules `authorization` and `rbac` own permissions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,6 @@ pub(crate) struct Users {
 /// Why the configured users are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A user has no name or no token.
     #[error("`{user}` needs a name and a token")]
     Incomplete { user: String },
     #[error("the token of `{user}` is somebody else's too")]
@@ -50,12 +49,10 @@ pub enum Error {
     },
     #[error("`{user}` is there twice")]
     Twice { user: String },
-    /// A token file is configured for a user without a token.
     #[error("`{user}` has a token file and no token")]
     NoToken { user: String },
     #[error("{}", path.display())]
     TokenFile { path: PathBuf, source: std::io::Error },
-    /// The configured key for service account tokens cannot be used.
     #[error("the key for the tokens of service accounts cannot be used")]
     Key(#[source] tokens::Unusable),
 }
@@ -66,7 +63,7 @@ struct Known {
     tokens: BTreeMap<String, String>,
     /// Old tokens, each with its user.
     retired: BTreeMap<String, Arc<str>>,
-    /// Old tokens that are still accepted until a time, at most one for each user.
+    /// Old tokens that are still accepted until the given time, at most one for each user.
     staying: BTreeMap<Arc<str>, (String, Instant)>,
 }
 
@@ -126,7 +123,7 @@ impl Users {
         Some(self.token_files.get(user).map_or(Ok(()), |path| write_token(path, token)))
     }
 
-    /// The user to which an old token in this request belonged.
+    /// The user whose replaced token this request contains.
     pub fn former_bearer(&self, headers: &HeaderMap) -> Option<Arc<str>> {
         let (_, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         self.known.read().retired.get(token.trim()).cloned()
@@ -180,7 +177,7 @@ impl Who {
         Self { name: name.into(), groups, uid: format!("uid-of-{name}"), extra: BTreeMap::new() }
     }
 
-    /// The user as reviews show it.
+    /// The user as `TokenReview` and admission reviews show it.
     pub fn info(&self) -> Value {
         let mut info = json!({"username": &*self.name, "uid": self.uid, "groups": self.groups});
         if !self.extra.is_empty() {

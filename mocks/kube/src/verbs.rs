@@ -43,7 +43,6 @@ use shape::Twice;
 /// Longest name of a field manager ("Server-Side Apply").
 const FIELD_MANAGER_MAX_BYTES: usize = 128;
 
-/// Answers a request for a resource.
 pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, Failure> {
     let subresource = call.target.subresource.clone();
     let named = call.target.name.is_some();
@@ -187,7 +186,7 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     }
 }
 
-/// Decodes a body; also returns its duplicate fields.
+/// Decodes a body; also returns messages about its duplicate fields.
 fn decode_noting(content_type: &str, bytes: &Bytes) -> Result<(Value, Twice), Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {

@@ -1,8 +1,8 @@
 //! One watch: a cursor into the log that is polled as the body of an answer.
 //!
-//! Owns the order of what one stream sends: initial events, their closing bookmark, events, bookmarks, the end. All
-//! waiting events become one write, and without a filter the bytes of the store are sent without a copy. A watch holds
-//! an event only while it writes it. Streams with effects of faults use the code in `piped`.
+//! Owns the order of data on one stream: initial events, their closing bookmark, events, bookmarks, the end. All
+//! waiting events become one write, and without a selector the bytes of the store are sent without a copy. A watch
+//! keeps an event in memory only while it writes the event. Streams with effects of faults use the code in `piped`.
 
 mod piped;
 
@@ -77,7 +77,7 @@ pub(crate) struct WatchBody {
     queue: VecDeque<Arc<Event>>,
     /// Events that a webhook is converting now.
     converting: Option<Box<Converting>>,
-    /// The cursor that reads on while a fault silences the stream, to find the events that are withheld.
+    /// The cursor that reads the log while a fault silences the stream, to find the events that the fault withholds.
     peek: Option<Cursor>,
     timer: Pin<Box<Sleep>>,
     next_bookmark: Instant,
@@ -86,18 +86,18 @@ pub(crate) struct WatchBody {
     done: bool,
     /// The effects of faults on this stream; `None` if there are none.
     pipe: Option<Box<Pipe>>,
-    /// How a fault is about to break the stream off.
+    /// How a fault will end the stream, once the written bytes have left this process.
     parting: Option<Ending>,
     settles: Option<Pin<Box<Sleep>>>,
-    /// Whether the clean end of the stream comes next.
+    /// Whether the clean end of the stream is the next data to send.
     last: bool,
-    /// Bytes that were made before the head of the answer was sent.
+    /// Bytes of the stream that were made before the headers of the answer were sent.
     ready: Option<Result<Bytes, Broken>>,
     /// Whether the hit of a fault that withholds events by an old state was already counted.
     stale_noted: bool,
 }
 
-/// The next action on a stream without events.
+/// The next action on a stream that has no event to send.
 enum Resting {
     Bookmark,
     Over,
@@ -141,7 +141,7 @@ impl WatchBody {
         self.ready = std::future::poll_fn(|cx| self.poll_next(cx)).await;
     }
 
-    /// The next bytes; `None` at a clean end.
+    /// The next bytes of the stream; `None` at its clean end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if let Some(ready) = self.ready.take() {
             return Poll::Ready(Some(ready));
@@ -210,7 +210,7 @@ impl WatchBody {
         Poll::Ready(None)
     }
 
-    /// Updates the request's entry in the audit.
+    /// Updates the entry of the watch's request in the audit.
     fn tell(&mut self, what: impl FnOnce(&mut OpenRequest)) {
         if let Some(request) = &mut self.request {
             what(request);
@@ -230,8 +230,8 @@ impl WatchBody {
         self.tell(|request| request.sent(events, last, now_us));
     }
 
-    /// Whether this stream can share encoded bytes with other streams: it has no selector, no other form, and no old
-    /// state of a fault.
+    /// Whether this stream can share encoded bytes with other streams: it has no selector, sends unchanged objects, and
+    /// shows no old state because of a fault.
     fn shares(&self) -> bool {
         self.queue.is_empty() && self.o.selector.is_empty() && self.is_plain() && self.o.stale.is_none()
     }
@@ -264,7 +264,7 @@ impl WatchBody {
         }
     }
 
-    /// Records that this stream sends a batch, and returns the batch's bytes.
+    /// Records in the audit that this stream sends a batch, and returns the batch's bytes.
     fn hand_over(&mut self, batch: &Arc<Batch>) -> Bytes {
         let now_us = self.o.cluster.now_us();
         self.o.delivered.handed(batch.last(), now_us);
@@ -273,7 +273,8 @@ impl WatchBody {
         batch.bytes().clone()
     }
 
-    /// Moves events from the log into the queue; returns the revision up to which no further event is in the log.
+    /// Moves events from the log into the stream's queue; returns the revision up to which the log has no further
+    /// event.
     fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, Lost>> {
         if !self.queue.is_empty() {
             return Poll::Ready(Ok(None));
@@ -331,7 +332,7 @@ impl WatchBody {
         Some(together.freeze())
     }
 
-    /// The line of an event on this stream; `None` if the selector excludes the object.
+    /// The line that this stream sends for an event; `None` if the selector excludes the object.
     fn line(&self, event: &Event) -> Option<(Change, Bytes)> {
         let version = &event.version;
         if self.o.namespace.as_deref().is_some_and(|namespace| namespace != &*version.identity.namespace) {
@@ -504,8 +505,8 @@ fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {
     Bytes::from(line)
 }
 
-/// When the next bookmark is due: at fixed intervals, and once just before the stream ends, as in kube-apiserver's
-/// watch cache, so that a returning client can resume from there.
+/// The time of the next bookmark. Bookmarks come at fixed intervals, and once just before the stream ends, as in
+/// kube-apiserver's watch cache, so that a returning client can resume there.
 fn bookmark_after(now: Instant, every: Duration, ends: Instant) -> Instant {
     let last = ends.checked_sub(BEFORE_THE_END).filter(|last| *last > now);
     last.map_or(now + every, |last| last.min(now + every))

@@ -1,7 +1,7 @@
 //! The configured admission webhooks, the connections to them, and their counters.
 //!
-//! Owns the state of webhooks that is kept between requests. `admission` chooses the webhooks for a request and handles
-//! their answers.
+//! Owns the state of webhooks that is kept between requests. The module `admission` chooses the webhooks for a request
+//! and handles their answers.
 
 pub(crate) mod client;
 mod conditions;

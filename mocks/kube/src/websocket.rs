@@ -1,7 +1,8 @@
 //! Watches over a WebSocket, for clients that try a WebSocket first, such as fabric8 and the Java Operator SDK.
 //!
-//! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. Each event of the
-//! watch becomes one text frame; this module must not know the content of events. WebSocket connections exist only on HTTP/1.1.
+//! Owns the handshake and the frames, which are as in `golang.org/x/net/websocket`, the library of kube-apiserver. Each
+//! event of the watch becomes one text frame; this module must not know the content of events. WebSocket connections
+//! exist only on HTTP/1.1.
 
 mod handshake;
 mod pump;
@@ -24,7 +25,7 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// Recognises a request for a WebSocket like kube-apiserver; the handshake is checked later.
+    /// Recognises a request for a WebSocket by the headers that kube-apiserver checks; the handshake is checked later.
     pub fn of<B>(request: &mut Request<B>) -> Option<Box<Self>> {
         let headers = request.headers();
         let asks = request.method() == Method::GET

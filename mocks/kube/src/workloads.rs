@@ -1,8 +1,8 @@
-//! Connects the simulated scheduler, kubelets and controllers (`mock-workloads`) with the API: passes commits to them,
-//! and sends their writes as requests.
+//! Connects the simulated scheduler, kubelets and controllers (`mock-workloads`) with the API: passes commits to the
+//! simulation, and sends the simulation's writes as requests.
 //!
-//! Owns one task, which reads commits like the janitor and writes through the API with the programs' user names in a
-//! real cluster.
+//! Owns one task, which reads commits like the janitor, and writes through the API with the user names of the programs
+//! in a real cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use super::cluster::Cluster;
 use super::config::Workloads;
 use super::inside::{Door, Inside};
 
-/// Maximum number of commits that the task processes in one step.
+/// Maximum number of commits that the task passes to the simulation at a time.
 const COMMITS_MAX: usize = 4096;
-/// Number of objects that are written at the same time, so that one slow webhook does not delay all objects.
+/// Maximum number of objects that are written at the same time, so that one slow webhook does not delay all objects.
 const AT_ONCE: usize = 16;
-/// Time for the writes to one object in one step. If a webhook is slow, the object's remaining writes wait for the next
-/// step, so that other objects are not delayed for minutes.
+/// Time limit for the writes to one object. If a webhook is slow, the object's remaining writes wait until the other
+/// objects are written, so that these are not delayed for minutes.
 const TURN_MAX: Duration = Duration::from_secs(2);
 /// Interval of checks whether a fault has begun or ended; the checks start with the first fault.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -38,7 +38,6 @@ const IDLE: Duration = Duration::from_secs(5);
 /// The git revision in the user agents of the simulated programs, as in Kubernetes 1.34.1.
 const COMMIT: &str = "93248f9";
 
-/// A machine that simulates workloads with the settings in `wanted`.
 pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
     let ready_after = SignedDuration::try_from(wanted.ready_after).unwrap_or(SignedDuration::MAX);
     let ends_after = wanted.ends_after.map(|after| SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX));
@@ -79,7 +78,7 @@ pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
     }
 }
 
-/// Reads commits for the machine.
+/// Reads commits for the simulation.
 struct Reader {
     kinds: BTreeMap<ResourceId, Kind>,
     next: u64,
@@ -95,7 +94,7 @@ impl Reader {
         Self { kinds: Kind::ALL.into_iter().filter_map(id).collect(), next, timeline: None }
     }
 
-    /// Passes all objects to the machine.
+    /// Passes all objects to the simulation.
     fn all(&mut self, cluster: &Cluster, machine: &mut Machine) {
         self.next = cluster.read(|store| store.commits().next());
         self.timeline = timeline(cluster);
@@ -111,7 +110,7 @@ impl Reader {
         machine.forget_others(&there);
     }
 
-    /// Passes the changes since the last call to the machine.
+    /// Passes the changes since the last call to the simulation.
     fn read(&mut self, cluster: &Cluster, machine: &mut Machine) {
         if timeline(cluster) != self.timeline {
             return self.all(cluster, machine);
@@ -186,7 +185,7 @@ fn timeline(cluster: &Cluster) -> Option<u32> {
     cluster.rewinds().last().map(|rewound| rewound.timeline)
 }
 
-/// Sends the writes of several objects at the same time, and reports the results to the machine.
+/// Sends the writes of several objects at the same time, and reports the results to the simulation.
 async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
     let mut doors: BTreeMap<Author, Door> = BTreeMap::new();
     for write in batches.iter().flat_map(|batch| &batch.writes) {

@@ -1,11 +1,10 @@
 //! The built-in kinds, as a real API server publishes them.
 //!
 //! Owns the table that `cargo xtask kinds` writes from a running kube-apiserver: names, versions, verbs, columns and
-//! selectable fields of resources, and the fields of all types. The table is unpacked at its first use. The module
+//! selectable fields of resources, and the fields of all types. The table is decompressed at its first use. The module
 //! `kinds` owns the server's behaviour for the objects of a kind.
 //!
-//! Each line of the table begins with a letter. Tabs separate the values of lines whose values may be missing or
-//! contain spaces:
+//! Each line of the table begins with a letter. Tabs separate values that may be missing or contain spaces:
 //!
 //! - `V`: the release.
 //! - `K`: `apiVersion`, kind and type of objects that belong to no resource, such as `Scale` and `Status`.
@@ -62,7 +61,7 @@ pub struct Resource {
     pub versions: Vec<Version>,
 }
 
-/// A part of an object, or an action on an object, with a path of its own.
+/// A subresource: some fields of an object, or an action on an object, with a path of its own.
 #[derive(Debug)]
 pub struct Subresource {
     /// The name of the subresource in paths.
@@ -78,7 +77,7 @@ pub struct Subresource {
 /// A version of a resource.
 #[derive(Debug)]
 pub struct Version {
-    /// The name, such as `v1`.
+    /// The name of the version, such as `v1`.
     pub name: &'static str,
     /// The type of the objects in this version.
     pub of_type: &'static str,
@@ -115,15 +114,16 @@ pub enum Kind {
     Texts,
     /// `D`: a number with a fraction.
     Double,
-    /// `/` before a type: the value of the only field of this type that is set; `false` if no field is set.
+    /// `/` before the name of a type: JSON contains the value of the type's only field that is set, or `false` if none
+    /// is set.
     Either(&'static str),
-    /// The name of a type.
+    /// The name of a type: an object with the fields of that type.
     Message(&'static str),
 }
 
-/// One field of a type. The table has `number:name:kind`, marks, and the published attributes, each after a semicolon.
-/// `[k]` is a list of the kind `k`, and `{k}` is a map with text keys. The name `<inline>` moves the fields of the
-/// field's type into the surrounding type.
+/// One field of a type. The table contains `number:name:kind`, marks, and the published attributes, each after a
+/// semicolon. `[k]` is a list of the kind `k`, and `{k}` is a map with text keys and values of the kind `k`. A field
+/// with the name `<inline>` adds the fields of its type to the surrounding type.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
 pub struct Field {
@@ -139,7 +139,7 @@ pub struct Field {
     pub map: bool,
     /// `?`: an absent value differs from zero.
     pub optional: bool,
-    /// `!`: a zero value is shown, not left out.
+    /// `!`: a zero value is shown in JSON, not omitted.
     pub shown: bool,
     attributes: &'static str,
     absent: OnceLock<Option<Value>>,
@@ -185,7 +185,7 @@ impl Field {
         self.attributes.split(';').any(|attribute| attribute == mark)
     }
 
-    /// Whether the field is published as required.
+    /// Whether the published schema marks the field as required.
     pub fn required(&self) -> bool {
         self.has("r")
     }
@@ -199,12 +199,12 @@ impl Field {
         }
     }
 
-    /// The allowed texts, as they are published.
+    /// The allowed texts in the published schema.
     pub fn allowed(&self) -> Option<impl Iterator<Item = &'static str>> {
         self.attribute('e').map(|allowed| allowed.split(','))
     }
 
-    /// The published default, if it is not the zero value.
+    /// The default in the published schema, if it is not the zero value.
     pub fn default(&self) -> Option<Value> {
         serde_json::from_str(self.attribute('d')?).ok()
     }
@@ -267,7 +267,7 @@ impl Kind {
 }
 
 impl Resource {
-    /// The full name, such as `cronjobs.batch` or `pods`.
+    /// The full name of the resource, such as `cronjobs.batch` or `pods`.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -425,8 +425,8 @@ pub fn is_one_value(name: &str) -> bool {
     TABLE.types.get(name).is_some_and(|of| of.row == "atomic" || of.row.starts_with("atomic "))
 }
 
-/// The type of a kind. Kinds for options and lists exist in every `apiVersion`. For an unknown kind, the result is the
-/// kind itself.
+/// The name of the type of a kind. Kinds for options and lists exist in every `apiVersion`. For an unknown kind, the
+/// result is the kind itself.
 pub fn type_of<'a>(api_version: &str, kind: &'a str) -> &'a str {
     let table = &*TABLE;
     let of_kind = table.kinds.get(kind).into_iter().flatten().find(|(known, _)| known == api_version);
@@ -442,7 +442,7 @@ pub fn is_kind(of: &str) -> bool {
     TABLE.kinds.values().flatten().any(|(_, of_kind)| *of_kind == of)
 }
 
-/// Returns a field of a type, or of a type that is inline in the type.
+/// Returns a field of a type, or of a type whose fields are inline in the type.
 pub fn find(of: &str, name: &str) -> Option<&'static Field> {
     message(of)?.iter().find_map(|field| match (&field.kind, field.name) {
         (Kind::Message(inner), "<inline>") => find(inner, name),
@@ -480,7 +480,7 @@ pub fn declares(of: &str, path: &[&str]) -> bool {
     }
 }
 
-/// The type of the first field of a [`Kind::Either`] that has a type of its own.
+/// For a type `either` of [`Kind::Either`]: the type of its first field that is an object with fields.
 pub fn first(either: &str) -> Option<&'static str> {
     message(either)?.iter().find_map(|field| match field.kind {
         Kind::Message(inner) => Some(inner),

@@ -1,4 +1,4 @@
-//! The catalogue of resources: built-in resources and those of `CustomResourceDefinition`s.
+//! The catalogue of resources: built-in resources and resources of `CustomResourceDefinition`s.
 //!
 //! Owns names, scopes, versions, subresources and selectable fields. A catalogue must not contain objects. A catalogue
 //! never changes: a new or removed definition makes a new catalogue, so that each request sees one consistent
@@ -36,9 +36,8 @@ pub struct Resource {
     pub list_kind: Arc<str>,
     /// Short names for `kubectl`: `po` or `svc`.
     pub short_names: Vec<Arc<str>>,
-    /// Groups of resources for `kubectl get`: `all`.
+    /// The categories for `kubectl get`, such as `all`.
     pub categories: Vec<Arc<str>>,
-    /// Whether the objects are in namespaces.
     pub namespaced: bool,
     /// Whether a `CustomResourceDefinition` defines the resource.
     pub custom: bool,
@@ -46,26 +45,25 @@ pub struct Resource {
     pub full_name: Arc<str>,
     /// The fields that field selectors may name, in addition to `metadata.name` and `metadata.namespace`.
     pub fields: Vec<Field>,
-    /// Whether the server answers objects immediately and never stores them, as with reviews.
+    /// Whether the server answers with the object and never stores it, as for reviews.
     pub virtual_only: bool,
-    /// Whether the resource shows the objects of another built-in resource, with the same number, in another form.
+    /// Whether the resource shows, converted, the objects of another built-in resource with the same `id`.
     pub mirrors: bool,
     /// The version in which objects are stored.
     pub storage: Arc<str>,
-    /// Whether stored objects may lack defaults of their definition, because the objects are older than the defaults.
+    /// Whether stored objects may lack defaults of the definition, because the objects are older than the defaults.
     pub late_defaults: bool,
-    /// The conversion between versions; without one, versions differ only in `apiVersion`.
+    /// The conversion between versions; `None` if versions differ only in `apiVersion`.
     pub conversion: Option<Conversion>,
     /// Whether objects may be stored in another version than `storage`, because the storage version has changed.
     pub moved: bool,
-    /// How often the definition was replaced.
+    /// Number of times that the definition was replaced.
     pub edition: u64,
     /// The published names, verbs and columns of a built-in resource.
     pub published: Option<&'static published::Resource>,
     pub rules: &'static Kind,
 }
 
-/// One version of a resource.
 #[derive(Debug, Clone)]
 pub struct Served {
     /// The name of the version: `v1` or `v1beta1`.
@@ -74,7 +72,6 @@ pub struct Served {
     pub api_version: Arc<str>,
     /// Whether clients can use the version.
     pub active: bool,
-    /// Whether the version has the subresource `status`.
     pub status: bool,
     /// The subresource `scale`, if the version has it.
     pub scale: Option<Scale>,
@@ -82,9 +79,8 @@ pub struct Served {
     pub deprecation: Option<Arc<str>>,
     /// The columns of `kubectl get`; a definition sets them in `additionalPrinterColumns`.
     pub columns: Vec<Column>,
-    /// `openAPIV3Schema` as the definition has it.
+    /// `openAPIV3Schema` as the definition contains it.
     pub schema: Option<Arc<serde_json::Value>>,
-    /// `openAPIV3Schema` in compiled form.
     pub structure: Option<Arc<super::schema::Schema>>,
 }
 
@@ -119,7 +115,7 @@ pub struct Column {
 pub struct Field {
     /// The name of the field in a selector.
     pub label: Arc<str>,
-    /// JSON pointers to the value; the first pointer that exists in the object counts.
+    /// JSON pointers to the value; the first pointer to an existing value counts.
     pub pointers: Vec<String>,
     /// The value that a selector finds if the field is absent.
     pub unset: &'static str,
@@ -128,15 +124,16 @@ pub struct Field {
 /// An API group and version, which together with the plural identify a resource in a URL.
 type GroupVersion = (Arc<str>, Arc<str>);
 
-/// All resources.
+/// All resources that the server serves.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     resources: Vec<Option<Arc<Resource>>>,
-    /// Resources that show the objects of other resources in another form.
+    /// Resources that show, converted, the objects of other resources.
     mirrors: Vec<Arc<Resource>>,
     /// Resources by their plural, which few resources share.
     by_path: HashMap<Arc<str>, Vec<(GroupVersion, ResourceId)>>,
-    /// The number of each resource by its full name; a number stays reserved after its definition is gone.
+    /// The number of each resource by its full name; a number stays reserved after the resource's definition is
+    /// deleted.
     numbers: BTreeMap<Arc<str>, ResourceId>,
 }
 
@@ -146,13 +143,11 @@ impl Resource {
         self.versions.iter().find(|version| &*version.name == name)
     }
 
-    /// The version in which objects are stored.
     #[inline]
     pub fn storage_version(&self) -> &Served {
         self.version(&self.storage).unwrap_or(&self.versions[0])
     }
 
-    /// The `apiVersion` of stored objects.
     pub fn stored_api_version(&self) -> &str {
         // A mirror is stored as the resource that it shows.
         if self.mirrors { "v1" } else { &self.storage_version().api_version }
@@ -164,8 +159,8 @@ impl Resource {
         self.conversion.as_ref().is_some_and(other)
     }
 
-    /// The resource for requests in `version`. If objects are converted, `version` replaces the storage version in the
-    /// returned resource.
+    /// The resource for requests in `version`. If a webhook converts objects, `version` replaces the storage version in
+    /// the returned resource.
     pub fn in_version(self: &Arc<Self>, version: &str) -> Arc<Self> {
         if self.conversion.is_none() || *self.storage == *version {
             return self.clone();
@@ -175,7 +170,6 @@ impl Resource {
         Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
-    /// Whether a built-in resource has this subresource.
     pub fn has(&self, subresource: &str) -> bool {
         self.published.is_some_and(|published| published.has(subresource))
     }
@@ -198,12 +192,12 @@ impl Resource {
         self.rules.meaning == Meaning::Definition
     }
 
-    /// The subject of an error message, with the plural name of the resource.
+    /// The `details` of an error about the object `name`, with the plural name of the resource.
     pub fn about<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
         super::status::About { group: &self.group, kind: &self.plural, name }
     }
 
-    /// The subject of an `Invalid` error, with the kind instead of the plural name.
+    /// The `details` of an `Invalid` error about the object `name`, with the kind instead of the plural name.
     pub fn about_kind<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
         // The objects of a mirror belong to the core group.
         super::status::About { group: if self.mirrors { "" } else { &self.group }, kind: &self.kind, name }
@@ -216,7 +210,7 @@ impl Catalogue {
         Self::with(&[])
     }
 
-    /// The built-in resources, including those that these feature gates turn on.
+    /// The built-in resources, including resources that these feature gates turn on.
     pub fn with(gates: &[String]) -> Self {
         let mut catalogue = Self::default();
         let is_on = |gate: &str| gate.is_empty() || gates.iter().any(|on| on == gate);
@@ -230,7 +224,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// Adds a resource that shows the objects of `original` in another form.
+    /// Adds a resource that shows, converted, the objects of the resource `original`.
     fn mirror(&mut self, resource: Resource, original: &str) {
         let id = *self.numbers.get(original).expect("the original stands before its mirror in the table");
         // The values of selectable fields are stored in the order of the original's fields.

@@ -15,8 +15,7 @@ pub fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
     prepared(value, resource);
 }
 
-/// Fills in the defaults of a new object that depend on its name and uid, after admission webhooks may have changed the
-/// object.
+/// Fills in the defaults of a new object that depend on its name and uid; called after the admission webhooks.
 pub fn prepared(value: &mut Value, resource: &Resource) {
     (resource.rules.named)(value);
 }
@@ -53,8 +52,8 @@ fn show(value: &mut Value, resource: &Resource) {
     }
 }
 
-/// Changes an object in its stored form. An object of an older version is converted before the change and converted
-/// back after the change.
+/// Applies `change` to an object in its stored version. An object of another version is converted before the change and
+/// converted back afterwards.
 fn in_stored_form(value: &mut Value, resource: &Resource, change: impl FnOnce(&mut Value)) {
     let Some(older) = resource.rules.older.as_ref().filter(|older| value["apiVersion"] == older.api_version) else {
         return change(value);

@@ -35,13 +35,13 @@ pub fn finalizers(value: &Value) -> Vec<&str> {
     value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// A time in the form of the API: RFC 3339 in whole seconds.
+/// Formats a time as the API does: RFC 3339 in whole seconds.
 pub fn seconds(now: Timestamp) -> String {
     // Truncated, not rounded.
     format!("{now:.0}")
 }
 
-/// Sets `path.key` to `default` if it is absent; does nothing if the path leads to a value other than an object.
+/// Sets `path.key` to `default` if the field is absent; does nothing if the path leads to a value other than an object.
 pub fn set(value: &mut Value, path: &[&str], key: &str, default: Value) {
     let mut at = value;
     for part in path {
@@ -59,7 +59,7 @@ pub fn each(value: &mut Value, list: &str, mut change: impl FnMut(&mut Value)) {
     }
 }
 
-/// Sets an absent list to `null`, as the real server's types show absent lists.
+/// Sets an absent list to `null`, because the real server's types show absent lists in this way.
 pub fn shown_empty(value: &mut Value, path: &[&str], list: &str) {
     set(value, path, list, Value::Null);
     let at = path.iter().try_fold(&mut *value, |at, part| at.get_mut(*part));

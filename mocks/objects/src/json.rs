@@ -27,7 +27,7 @@ pub fn read(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     Ok((value, paths))
 }
 
-/// Builds the value of a body, and notes whether any field is duplicate.
+/// Builds the JSON value of a body, and detects whether any field is duplicate.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     twice: &'a Cell<bool>,

@@ -1,9 +1,9 @@
 //! The built-in kinds: each is one static of the type `Kind`.
 //!
-//! Owns the server's behaviour for the objects of a kind: defaults, rules, cells of tables. `builtin` owns names,
-//! versions, types and columns. Other code reads the static of a kind and never compares the names of kinds. If a kind
-//! has no static, its objects are only checked against their types. A kind does no I/O and knows neither the catalogue
-//! nor its callers.
+//! Owns the server's behaviour for the objects of a kind: defaults, rules, cells of tables. The module `builtin` owns
+//! names, versions, types and columns. Other code reads the static of a kind and never compares the names of kinds. If
+//! a kind has no static, its objects are only checked against their types. A kind does no I/O and knows neither the
+//! catalogue nor its callers.
 
 mod admission_policies;
 mod at;
@@ -68,7 +68,6 @@ pub fn pod_total<'a>(spec: &'a Value, which: &str) -> BTreeMap<&'a str, Quantity
     pod_spec::total::of(spec, which)
 }
 
-/// Returns the static of a kind by the full name of its resource.
 pub(crate) fn of(full_name: &str) -> &'static Kind {
     ALL.iter().chain(&reviews::ALL).find(|kind| kind.name == full_name).unwrap_or(&kind::PLAIN)
 }

@@ -1,7 +1,7 @@
 //! The rules of objects: names, metadata that only the server sets, generations, immutable fields.
 //!
-//! Owns the processing of a request's object between decoding and storing. This module must not do I/O; callers pass
-//! the time and random values.
+//! The rules apply to a request's object between decoding and storing. This module must not do I/O; callers pass the
+//! time and random values.
 
 mod conform;
 mod content;
@@ -99,7 +99,7 @@ pub fn begin_create(value: &mut Value, resource: &Resource, served: &Served, nam
     Ok(())
 }
 
-/// Sets the name, uid and other identity of a new object; returns the name.
+/// Sets the name, uid and other identifying metadata of a new object; returns the name.
 pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now: Timestamp) -> Result<String, Failure> {
     let meta = metadata(value);
     let mut name = text(meta, "name").to_owned();
@@ -122,7 +122,7 @@ pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now:
     Ok(name)
 }
 
-/// Refuses a new object with a `resourceVersion`. The real server's store makes this check after all others.
+/// Refuses a new object with a `resourceVersion`. The real server's store makes this check after all other checks.
 pub fn check_new(value: &Value) -> Result<(), Failure> {
     match meta(value, "resourceVersion") {
         "" => Ok(()),
@@ -130,7 +130,7 @@ pub fn check_new(value: &Value) -> Result<(), Failure> {
     }
 }
 
-/// Copies the fields that an update must not change from the old object.
+/// Copies from the old object the fields that an update must not change.
 pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
     if status_only {
         let status = value.get("status").cloned();
@@ -238,7 +238,7 @@ pub fn identity(value: &Value, resource: &Resource) -> Identity {
     }
 }
 
-/// Checks the size limits of the stored object, not those of the request.
+/// Checks the size limits of stored objects; the limit of request bodies is checked elsewhere.
 pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
     // Nearly every object is so small that its exact size does not matter.
     let bytes = if bytes_at_most(value) > OBJECT_MAX_BYTES { serialised_bytes(value) } else { 0 };
@@ -294,7 +294,7 @@ fn serialised_bytes(value: &Value) -> usize {
     counter.0
 }
 
-/// Requires that the namespace in the body equals the one in the path.
+/// Requires that the namespace in the body equals the namespace in the path.
 pub fn check_namespace(resource: &Resource, body: &str, path: &str) -> Result<(), Failure> {
     if resource.namespaced && !body.is_empty() && body != path {
         return Err(Failure::bad_request(

@@ -13,10 +13,10 @@ use super::builtin;
 use super::catalogue::{Catalogue, Resource, Served};
 use types::Home;
 
-/// An OpenAPI v2 document in gnostic's protobuf form. The document has a version (field 1), an info block (2: title,
-/// version), and empty paths (8) and definitions (9). A client that finds no schema of a type skips its own checks.
+/// An OpenAPI v2 document in gnostic's protobuf encoding. The document has a version (field 1), an info block (2:
+/// title, version), and empty paths (8) and definitions (9). A client that finds no schema of a type skips its own
+/// checks.
 const V2_PROTOBUF: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.1\x42\x00\x4a\x00";
-/// The media type of [`Document::Protobuf`].
 pub const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 #[derive(Debug)]
@@ -151,7 +151,7 @@ fn gvk(resource: &Resource, served: &Served) -> Value {
     json!({"group": &*resource.group, "version": &*served.name, "kind": &*resource.kind})
 }
 
-/// The name of a schema with the group backwards, as in real documents: `dev.longhaul.v1.Package`.
+/// The name of a schema, with the group's labels in reverse order, as in real documents: `dev.longhaul.v1.Package`.
 fn schema_name(resource: &Resource, served: &Served) -> String {
     if !resource.custom {
         return builtin::published_name(resource.type_in(&served.api_version));

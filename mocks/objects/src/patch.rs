@@ -48,13 +48,13 @@ pub enum Patch {
     Merge(Value),
     /// A strategic merge patch.
     Strategic(Value),
-    /// Server-side apply: the fields that a manager wants, instead of a change.
+    /// Server-side apply: an object with the fields that a manager wants to set and own.
     Apply(Value),
 }
 
 impl Patch {
-    /// Decodes a body by its content type; strategic merge patches exist only for built-in types. Also returns messages
-    /// about unknown and duplicate fields of the patch itself, as in the real server.
+    /// Decodes a body by its content type; strategic merge patches exist only for built-in types. Returns the patch,
+    /// and messages about unknown and duplicate fields of the patch itself.
     pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
         let media = content_type.split(';').next().unwrap_or_default().trim();
@@ -97,7 +97,7 @@ impl Patch {
         }
     }
 
-    /// The error for a patch that could be applied, but whose result is not a valid object.
+    /// The error for a patch whose result is not a valid object.
     pub fn made_nonsense(&self, failure: Failure) -> Failure {
         if matches!(self, Self::Apply(_)) {
             return failure;

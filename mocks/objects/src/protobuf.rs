@@ -1,8 +1,8 @@
 //! Request bodies in Kubernetes' protobuf encoding, which typed clients of recent client-go send for built-in types.
 //!
-//! Owns decoding protobuf bodies into the JSON that all other code uses; `encode` encodes answers. A body with a field
-//! that the table does not contain is refused, so that no data is lost silently. This module never panics on outside
-//! data.
+//! Decodes protobuf bodies into the JSON that all other code uses; the module `encode` encodes answers. A body with a
+//! field that the table does not contain is refused, so that no data is lost silently. This module never panics on
+//! outside data.
 
 mod encode;
 
@@ -15,7 +15,6 @@ use crate::builtin::{self, Field, Kind, message};
 
 pub use encode::{encode, encode_event};
 
-/// The media type of the encoding.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The first bytes of every protobuf body ("Kubernetes API concepts", protobuf encoding).
 const MAGIC: &[u8] = b"k8s\0";
@@ -28,33 +27,21 @@ const RETIRED: &[(&str, u64)] = &[(builtin::OBJECT_META, 15)];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The body does not begin with the magic bytes.
     #[error("the body does not start with k8s\\0")]
     NoMagic,
-    /// The body is truncated.
     #[error("the body ends in the middle of a field")]
     Short,
-    /// A field has another wire type than its message declares.
     #[error("field {number} of {message} has another wire type than expected")]
-    WireType {
-        message: String,
-        /// The number of the field.
-        number: u64,
-    },
+    WireType { message: String, number: u64 },
     /// The tables do not contain the message.
     #[error("{message} is not understood in protobuf: send JSON")]
     UnknownMessage { message: String },
     /// The tables do not contain a field of the body.
     #[error("field {number} of {message} is not understood in protobuf: send JSON")]
-    UnknownField {
-        message: String,
-        /// The number of the field.
-        number: u64,
-    },
+    UnknownField { message: String, number: u64 },
     /// The tables do not contain a field of the object to encode.
     #[error("{field} of {message} has no number in protobuf")]
     NoNumber { message: String, field: String },
-    /// A text in the body is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
     /// Messages are nested more deeply than allowed.
@@ -62,7 +49,6 @@ pub enum Error {
     TooDeep,
 }
 
-/// The value of one field on the wire.
 enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -160,7 +146,7 @@ fn put(
     Ok(())
 }
 
-/// Whether a value is zero. Fields that are not optional are always in a protobuf body, and JSON omits their zero
+/// Whether a value is zero. A protobuf body always contains the fields that are not optional, and JSON omits their zero
 /// values.
 fn is_zero(value: &Value) -> bool {
     match value {
@@ -201,7 +187,7 @@ fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Val
     }))
 }
 
-/// A number as JSON writes it: without a fraction if it is whole.
+/// Converts a number to JSON: without a fraction if the number is whole.
 fn double(number: f64) -> Value {
     /// The largest number up to which an `f64` represents every integer exactly.
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
@@ -212,7 +198,7 @@ fn double(number: f64) -> Value {
     Value::from(number)
 }
 
-/// The value of a message that wraps one of several alternatives: the schema, if the message has one.
+/// The JSON value of a message that contains one of several alternatives: the schema, if the message has one.
 fn either(mut message: Map<String, Value>) -> Value {
     let schema = message.remove("schema");
     schema.or_else(|| message.into_iter().next().map(|(_, other)| other)).unwrap_or(Value::Bool(false))

@@ -1,9 +1,9 @@
 //! The structural schemas of custom resources.
 //!
-//! Owns the compiled form of `openAPIV3Schema` and how it is used on an object: pruning unknown fields, filling in
-//! defaults, and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`";
-//! OpenAPI 3.0, schema object). `read` compiles schemas, `check` checks objects, `rules` compiles CEL rules, and
-//! `judge` evaluates them. This module must not know the store.
+//! Owns the compiled form of `openAPIV3Schema` and its uses for an object: pruning unknown fields, filling in defaults,
+//! and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`"; OpenAPI 3.0,
+//! schema object). The module `read` compiles schemas, `check` checks objects, `rules` compiles CEL rules, and `judge`
+//! evaluates CEL rules. This module must not know the store.
 
 mod check;
 mod formats;
@@ -51,11 +51,10 @@ pub struct Schema {
     not: Option<Box<Schema>>,
     /// Whether this schema or a schema below it has CEL rules.
     has_rules: bool,
-    /// The CEL rules of this schema itself.
+    /// The CEL rules of this schema, without those of schemas below it.
     rules: Option<Box<rules::Rules>>,
 }
 
-/// The keyword `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Kind {
     #[default]
@@ -69,7 +68,6 @@ enum Kind {
     IntOrString,
 }
 
-/// The keyword `additionalProperties`.
 #[derive(Debug, Default)]
 enum Additional {
     /// The keyword is absent: unknown fields are pruned.

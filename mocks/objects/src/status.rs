@@ -1,14 +1,14 @@
-//! `Status` objects: all errors of the API, in the form and with the messages of a real server.
+//! `Status` objects: all errors of the API, with the fields and messages of a real server.
 //!
-//! Owns the texts of errors, because kubectl and client libraries search for some of them. Sources: the forms that
-//! `k8s.io/apimachinery/pkg/api/errors` documents, and answers of a real kube-apiserver.
+//! Owns the texts of errors, because kubectl and client libraries search for some of them. Sources: the errors in
+//! `k8s.io/apimachinery/pkg/api/errors`, and answers of a real kube-apiserver.
 
 use std::fmt::Display;
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The status code in an `ERROR` line of a watch; 0 if the line has none.
+/// The status code in an `ERROR` line of a watch; 0 if the line contains no code.
 pub fn code_of(line: &[u8]) -> u16 {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["object"]["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0)
@@ -33,13 +33,12 @@ pub struct Failure {
 pub struct About<'a> {
     /// The API group; empty for the core group.
     pub group: &'a str,
-    /// The plural name of the resource; for `Invalid`, the kind.
+    /// The plural name of the resource; for an `Invalid` error, the kind.
     pub kind: &'a str,
     /// The name of the object; empty for a list.
     pub name: &'a str,
 }
 
-/// One cause of an `Invalid` answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
     /// The type of the cause: `FieldValueInvalid`.
@@ -70,17 +69,14 @@ impl Failure {
         Self { code, reason, message, details: None, continue_token: None, retry_after_s: None }
     }
 
-    /// HTTP status 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// HTTP status 401.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
-    /// HTTP status 403.
     pub fn forbidden(about: About<'_>, why: &str) -> Self {
         let message = if about.name.is_empty() {
             format!("{} is forbidden: {why}", qualified(about))
@@ -175,26 +171,22 @@ impl Failure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(details)
     }
 
-    /// HTTP status 405.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(json!({}))
     }
 
-    /// HTTP status 406.
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
     }
 
-    /// HTTP status 415.
     pub fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with(json!({}))
     }
 
-    /// HTTP status 413.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
@@ -229,25 +221,23 @@ impl Failure {
         failure
     }
 
-    /// [`Self::from_the_future`] in the form of servers before 1.18, which clients recognise only by the message.
+    /// The error [`Self::from_the_future`] as servers before 1.18 send it; clients can recognise it only by the
+    /// message.
     pub fn from_the_future_in_words(requested: u64, current: u64) -> Self {
         let mut failure = Self::from_the_future(requested, current);
         failure.details = Some(json!({"retryAfterSeconds": 1}));
         failure
     }
 
-    /// HTTP status 504.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
-    /// HTTP status 500.
     pub fn internal(message: impl Into<String>) -> Self {
         let message = format!("Internal error occurred: {}", message.into());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// Replaces the `details` of the error.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = Some(details);

@@ -1,7 +1,7 @@
 //! The columns of `kubectl get`.
 //!
-//! Owns the columns of a resource and their cells. Custom resources define their columns in `additionalPrinterColumns`;
-//! the module `builtin` has the columns of built-in resources.
+//! Owns the choice of a resource's columns, and their cells. Custom resources define their columns in
+//! `additionalPrinterColumns`; the module `builtin` has the columns of built-in resources.
 
 mod jsonpath;
 

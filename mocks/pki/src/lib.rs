@@ -1,4 +1,5 @@
-//! Certificates generated for a run: one authority, and leaf certificates for the mocks' servers and their clients.
+//! Certificates generated for a run: one certificate authority, and leaf certificates for the mocks' servers and
+//! clients.
 //!
 //! Owns key generation, the rustls configurations that the mocks and their clients share, and the reading of a client's
 //! name from its certificate. This crate writes no files: callers write PEM to disk. Every rustls configuration names
@@ -26,15 +27,15 @@ use rustls_pki_types::{CertificateDer, CertificateSigningRequestDer, PrivateKeyD
 pub use signer::Signer;
 pub use subject::{Identity, identity};
 
-/// How long ago the validity of a new certificate began. Clocks of containers and virtual machines are often a little
-/// late, and must not see a certificate from the future.
+/// How far in the past the validity of a new certificate begins. Clocks of containers and virtual machines are often a
+/// little late, and must not see a certificate from the future.
 const BACKDATED_BY: Duration = Duration::from_hours(1);
 
-/// How long a new certificate is valid. A soak of 100 hours lasts 416 days by the clock of a subject that runs a
-/// hundred times faster, and the certificate is valid for longer.
+/// How long a new certificate is valid. The certificate must outlast a soak of 100 hours, which is 416 days by the
+/// clock of a subject that runs a hundred times faster.
 const VALID_FOR: Duration = Duration::from_hours(500 * 24);
 
-/// How long ago an expired certificate ended; longer than the error of any clock.
+/// How long ago the validity of an expired certificate ended; longer than the error of any clock.
 const ENDED_BEFORE: Duration = Duration::from_hours(1);
 
 /// Why a certificate could not be made, read or used.
@@ -48,10 +49,10 @@ pub enum Error {
         #[source]
         source: rcgen::Error,
     },
-    /// A PEM text contains no certificate or key, or an invalid one.
+    /// A PEM text contains no valid certificate or key.
     #[error("failed to read {what} from PEM")]
     Pem {
-        /// The expected content, such as a certificate or a key.
+        /// The expected content of the PEM text, such as a certificate or a key.
         what: &'static str,
         #[source]
         source: rustls_pki_types::pem::Error,
@@ -62,12 +63,12 @@ pub enum Error {
     /// The authorities for client certificates cannot be used.
     #[error("failed to set up the check of client certificates")]
     ClientVerifier(#[from] rustls::server::VerifierBuilderError),
-    /// A certificate is not the DER of RFC 5280.
+    /// A certificate is no DER as RFC 5280 defines it.
     #[error("failed to read the subject of a certificate: {reason}")]
     Subject { reason: &'static str },
 }
 
-/// A certificate authority for one run. Its key is only in memory.
+/// A certificate authority for one run, whose key is only in memory.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     ca_pem: String,
@@ -125,7 +126,8 @@ impl Authority {
         self.server_until(names, Validity::For(valid))
     }
 
-    /// A server certificate that ends after `valid` by a faster clock. By the machine's clock it is valid for longer.
+    /// A server certificate that ends after `valid` by a faster clock. By the machine's clock, the certificate ends
+    /// later.
     pub fn server_at(&self, names: &[&str], pace: Pace, valid: Duration) -> Result<Pair, Error> {
         self.server_until(names, Validity::At(pace.now(), valid))
     }
@@ -147,8 +149,8 @@ impl Authority {
         self.issue(params, &shown, validity)
     }
 
-    /// A client certificate as Kubernetes reads it: the common name is the user, the organisations are the groups
-    /// (Kubernetes documentation, "Authenticating", X.509 client certificates).
+    /// A client certificate for Kubernetes: the common name is the user, the organisations are the groups (Kubernetes
+    /// documentation, "Authenticating", X.509 client certificates).
     pub fn client(&self, common_name: &str, organisations: &[&str]) -> Result<Pair, Error> {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
@@ -400,7 +402,8 @@ mod tests {
         handshake(shows(&hook), believes(&other), "hook.shop.svc").unwrap_err();
     }
 
-    /// Does one handshake and sends one byte each way, in memory; returns the client's identity as the server saw it.
+    /// Does one TLS handshake in memory and sends one byte in each direction; returns the client's identity as the
+    /// server saw it.
     fn handshake(server: Arc<ServerConfig>, client: Arc<ClientConfig>, name: &str) -> Result<Option<Identity>, String> {
         let name = rustls_pki_types::ServerName::try_from(name.to_owned()).unwrap();
         let mut server = ServerConnection::new(server).unwrap();

@@ -11,7 +11,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-/// Accepts every certificate that `checked` accepts, and the certificates of the authorities themselves.
+/// Accepts every certificate that the verifier `checked` accepts, and the certificates of the authorities themselves.
 #[derive(Debug)]
 pub(super) struct OrItself {
     checked: Arc<dyn ClientCertVerifier>,

@@ -1,4 +1,4 @@
-//! A key that signs other data than certificates, such as images and log entries.
+//! A key that signs data other than certificates, such as images and log entries.
 
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, SigningKey as _};
 
@@ -23,8 +23,7 @@ impl Signer {
         &self.public_pem
     }
 
-    /// An ECDSA signature over the SHA-256 of `bytes`, as DER (RFC 3279). Each signature of the same bytes is
-    /// different.
+    /// An ECDSA signature over the SHA-256 of `bytes`, as DER (RFC 3279). Two signatures of the same bytes differ.
     pub fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         self.key.sign(bytes).map_err(|source| Error::Issue { name: "a signature".to_owned(), source })
     }

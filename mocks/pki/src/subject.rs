@@ -98,7 +98,7 @@ pub(super) fn for_request(
     Ok(tlv(SEQUENCE, &[&tbs, parts.algorithm, &tlv(BIT_STRING, &signature)].concat()))
 }
 
-/// A certificate, cut at its subject. Joined, the three `subject` slices are the content of its tbsCertificate.
+/// A certificate, cut at its subject. The three fields, joined, are the content of its tbsCertificate.
 struct Parts<'a> {
     before_subject: &'a [u8],
     subject: &'a [u8],
@@ -106,7 +106,6 @@ struct Parts<'a> {
     algorithm: &'a [u8],
 }
 
-/// One DER element.
 struct Element<'a> {
     tag: u8,
     content: &'a [u8],
@@ -201,7 +200,7 @@ mod tests {
             let _ = identity(&CertificateDer::from(bytes));
         }
 
-        /// An element that was written is read unchanged, at every length of DER's length field.
+        /// A DER element that was written is read unchanged, whatever the length of its length field.
         #[test]
         fn elements_survive_a_round_trip(
             length in prop::sample::select(vec![0_usize, 1, 127, 128, 255, 256, 65_535, 65_536]),

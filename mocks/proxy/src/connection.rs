@@ -1,6 +1,7 @@
 //! One connection through the proxy: two sockets, two directions, and the state that faults change.
 //!
-//! Owns the end of a connection: which socket is closed, and how. Faults alone decide that a connection ends early.
+//! Owns the end of a connection: which socket is closed, and how. Only a fault ends a connection before one of its
+//! peers does.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::wire::Wire;
 const LINGER: Duration = Duration::from_secs(1);
 const DISCARD_BYTES: usize = 4096;
 
-/// Moves bytes until both sides have closed or a fault ends the connection.
+/// Moves bytes until the subject and the server have closed or a fault ends the connection.
 pub(super) async fn serve(wire: &Wire, mut subject: TcpStream, mut server: TcpStream) {
     // Small pieces are passed on at once: delay is a fault of its own.
     let _ = (subject.set_nodelay(true), server.set_nodelay(true));
@@ -59,8 +60,8 @@ async fn both(one: impl Future<Output = Ended>, two: impl Future<Output = Ended>
     }
 }
 
-/// Closes a socket with FIN. The peer's bytes are read for a moment, because a close with unread bytes would send RST
-/// after the FIN.
+/// Closes a socket with FIN. The peer's bytes are still read for up to [`LINGER`], because a close with unread bytes
+/// would send RST after the FIN.
 pub(super) async fn close(mut tcp: TcpStream) {
     if tcp.shutdown().await.is_ok() {
         let _ = tokio::time::timeout(LINGER, discard(&tcp)).await;

@@ -1,8 +1,8 @@
 //! The faults of a proxy. [`Faults`] has the same methods as [`mock_faults::Faults`], so that the scheduler of faults
-//! treats both alike.
+//! handles the proxy like the mock API server.
 //!
-//! Owns the begun faults, the choice of connections, and the record of hits. This module moves no bytes: it gives
-//! connections their effects, and connections report their hits.
+//! Owns the begun faults, the choice of connections, and the record of hits. This module moves no bytes: it sends each
+//! connection the effects on it, and connections report their hits.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,7 +32,6 @@ pub struct Counts {
     pub accepted: u64,
     /// Number of the subject's connections that were refused.
     pub refused: u64,
-    /// Number of open connections.
     pub open: u64,
     /// Bytes from the server that were written to the subject's socket.
     pub bytes_to_subject: u64,
@@ -40,10 +39,9 @@ pub struct Counts {
     pub bytes_to_server: u64,
 }
 
-/// The faults of one proxy.
 #[derive(Debug)]
 pub struct Faults {
-    /// A reference for tasks that run longer than a call.
+    /// A reference to this value for the tasks that read the packet filter's counters.
     me: Weak<Self>,
     epoch: Instant,
     inner: Mutex<Inner>,
@@ -94,7 +92,7 @@ impl Faults {
         Arc::new_cyclic(|me| Self { me: me.clone(), epoch, inner, namespace, moved, tasks, stop })
     }
 
-    /// Begins a fault. A fault with contradictory settings, or of another family than the network's, is refused.
+    /// Begins a fault. Refuses a fault with contradictory settings, and a fault that is no network fault.
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
         let name = fault.name.as_str();
@@ -116,7 +114,6 @@ impl Faults {
         Ok(())
     }
 
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
         let Some(index) = inner.table.end(id) else { return };
@@ -145,19 +142,15 @@ impl Faults {
         self.inner.lock().table.hits_of(id)
     }
 
-    /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
         self.inner.lock().table.take_hits()
     }
 
-    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
-    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
-    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.inner.lock().table.all()
     }
@@ -191,7 +184,7 @@ impl Faults {
         Door::Open(link)
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a connection that has ended.
     pub(super) fn closed(&self, id: u64) {
         self.inner.lock().links.remove(&id);
     }
@@ -247,7 +240,7 @@ impl Faults {
         Ok(())
     }
 
-    /// Records the one hit of `net-loss` if packets were lost; returns whether that is so.
+    /// Records the one hit of `net-loss` if packets were lost; returns whether packets were lost.
     fn note_lost(&self, namespace: &Namespace, id: FaultId) -> bool {
         let (to_server, to_subject) = namespace.lost(id);
         if to_server + to_subject == 0 {

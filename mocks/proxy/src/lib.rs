@@ -1,9 +1,9 @@
 //! A TCP proxy between the subject and any control plane, with network faults.
 //!
 //! Owns the listening socket, the connections and their tasks. The proxy moves bytes and knows no protocol: no TLS,
-//! HTTP or Kubernetes. Back-pressure passes through, and a half-closed direction stays half-closed. The proxy reads
-//! only bytes that it can soon write, so the memory of a connection is bounded. Without a fault, the proxy adds one hop
-//! and no copy. The proxy works with any control plane, even one that gives no access to its machine.
+//! HTTP or Kubernetes. The proxy passes on back-pressure and half-closed directions. The proxy reads only bytes that it
+//! can soon write, so the memory of a connection is bounded. The proxy works with any control plane, even one that
+//! gives no access to its machine.
 //!
 //! An idle or blocked connection deliberately has no deadline. A watch may be quiet for an hour, and a proxy that
 //! closed the watch would add a fault. The number of connections is bounded, and all connections end with the proxy.
@@ -35,7 +35,7 @@ use wire::Wire;
 /// Maximum number of simultaneous connections; further connections wait in the kernel. A client that leaks one
 /// connection a second for an hour stays below this limit.
 const CONNECTIONS_MAX: usize = 4096;
-/// The time that the upstream has to accept a connection. The upstream is on this machine or near it.
+/// The time that the upstream, which is on this machine or near it, has to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after an accept that failed, for example because no file descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -45,26 +45,25 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Why the proxy could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is in use, or the proxy must not use it.
+    /// The listening address is in use, or the proxy has no permission for it.
     #[error("failed to listen on {address} for the fault proxy")]
     Listen {
         address: SocketAddr,
         #[source]
         source: io::Error,
     },
-    /// The network namespace could not be entered.
+    /// The proxy could not enter the network namespace.
     #[error("failed to listen inside the network namespace")]
     Namespace(#[from] netns::Error),
 }
 
-/// The configuration of a proxy.
 #[derive(Debug)]
 pub struct Config {
     /// The listening address; port 0 takes a free port. With a namespace only the port counts.
     pub listen: SocketAddr,
-    /// The server to which connections lead.
+    /// The server to which the proxy forwards connections.
     pub upstream: SocketAddr,
-    /// The instant from which all reported times count.
+    /// The instant from which the times of hits count.
     pub epoch: Instant,
     /// The seed that decides jitter and probabilities.
     pub seed: u64,
@@ -89,7 +88,7 @@ struct Shared {
 }
 
 impl Config {
-    /// A proxy on a free port of 127.0.0.1 whose times start now.
+    /// The configuration of a proxy on a free port of 127.0.0.1, whose times count from now.
     pub fn new(upstream: SocketAddr) -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
@@ -119,7 +118,7 @@ impl Proxy {
         Ok(Self { address, faults, stop, tasks })
     }
 
-    /// The listening address, with the real port if the configured one was 0.
+    /// The listening address, with the real port if the configured port is 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -133,7 +132,7 @@ impl Proxy {
         self.faults.counts()
     }
 
-    /// Ends every connection, and waits until its tasks have ended.
+    /// Ends every connection, and waits until the proxy's tasks have ended.
     pub async fn shutdown(self) {
         self.stop.cancel();
         self.tasks.close();

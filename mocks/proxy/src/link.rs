@@ -1,4 +1,4 @@
-//! The state of one open connection that faults and counters use. The module `connection` owns the sockets.
+//! The state of one open connection, which faults and counters read. The module `connection` owns the sockets.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(super) struct Link {
     pub moved: [AtomicU64; 2],
     /// Faults whose first effect on this connection was counted; bounded by the number of remembered faults.
     counted: Mutex<BTreeSet<FaultId>>,
-    /// Cancelled when the subject has closed its side.
+    /// Cancelled when the subject has closed its connection.
     pub subject_gone: CancellationToken,
 }
 
@@ -42,12 +42,12 @@ impl Link {
         self.moved[way as usize].load(Ordering::Acquire)
     }
 
-    /// A description, for example `connection 3 from 127.0.0.1:50112`.
+    /// Describes the connection, for example `connection 3 from 127.0.0.1:50112`.
     pub fn describe(&self) -> String {
         format!("connection {} from {}", self.id, self.peer)
     }
 
-    /// Whether a fault has its first effect on this connection.
+    /// True at the first call for a fault: the fault has its first effect on this connection.
     pub fn is_first(&self, by: FaultId) -> bool {
         self.counted.lock().insert(by)
     }

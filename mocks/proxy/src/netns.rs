@@ -1,9 +1,10 @@
 //! A network namespace in which the proxy listens, so that packets can be lost.
 //!
-//! Owns one namespace, one pair of virtual network interfaces and the packet filter in the namespace. All of them are
-//! removed when the [`Namespace`] is dropped. The kernel always acknowledges received data and TCP keep-alive; only a
-//! packet filter can prevent that. The subject stays in its own namespace, with its loopback and its files. Only its
-//! packets to the API server cross the pair. Outside the namespace, nothing but one interface of the pair is added.
+//! Owns one namespace, one pair of virtual network interfaces and the packet filter in the namespace. Namespace,
+//! interfaces and filter are removed when the [`Namespace`] is dropped. The kernel always acknowledges received data
+//! and TCP keep-alive, so only a packet filter can withhold acknowledgements. The subject stays in its own namespace,
+//! with its loopback and its files. Only packets between the subject and the API server pass through the interfaces.
+//! Outside the namespace, only one interface of the pair is added.
 //!
 //! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The functions run programs that take a few
 //! milliseconds each, so they are called only when a fault begins or ends.
@@ -23,11 +24,11 @@ use super::plan::Ways;
 const PREFIX: &str = "longhaul-";
 /// The folder in which iproute2 keeps namespaces.
 const DIRECTORY: &str = "/run/netns";
-/// The first of the addresses for interface pairs; each pair takes four. No network routes to 198.18.0.0/15, which is
+/// The first of the addresses for interface pairs; each pair takes four. No public network uses 198.18.0.0/15, which is
 /// reserved for network measurements (RFC 2544).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 const PAIRS: u32 = 1 << 15;
-/// Number of address pairs that are tried if some are in use.
+/// Maximum number of address pairs that are tried, because some may be in use.
 const TRIES: u32 = 64;
 /// Maximum number of namespaces of dead processes that one call removes.
 const STALE_MAX: usize = 64;
@@ -40,18 +41,17 @@ pub enum Error {
     /// This machine or this user cannot make a namespace.
     #[error("network namespaces need {what}: {why}")]
     Needs {
-        /// The requirement that is not met.
+        /// The missing program or permission.
         what: &'static str,
         why: String,
     },
-    /// A program failed, although it works on this machine.
+    /// A program such as `ip` or `nft` failed, although it works on this machine.
     #[error("failed to run `{command}`: {why}")]
     Program {
         /// The program and its arguments.
         command: String,
         why: String,
     },
-    /// The proxy could not listen in the namespace.
     #[error("failed to listen in network namespace {name}")]
     Listen {
         name: String,
@@ -60,7 +60,7 @@ pub enum Error {
     },
 }
 
-/// A network namespace and the pair of interfaces that leads to it.
+/// A network namespace and the pair of interfaces that connects it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -117,7 +117,7 @@ impl Namespace {
         listening.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread panicked"))).map_err(failed)
     }
 
-    /// Starts to drop packets: those of the subject's `ports`, or all packets.
+    /// Starts to drop packets of the subject's `ports`, or all packets if `ports` is `None`.
     pub(super) fn lose(&self, by: FaultId, ways: Ways, ports: Option<&[u16]>) -> Result<(), Error> {
         if ports.is_some_and(<[u16]>::is_empty) {
             return Ok(());
@@ -149,13 +149,13 @@ impl Namespace {
         self.filter(&script.join("\n")).map(drop)
     }
 
-    /// Number of lost packets: to the server, to the subject.
+    /// Number of packets that were lost on the way to the server, and to the subject.
     pub(super) fn lost(&self, by: FaultId) -> (u64, u64) {
         let [to_server, to_subject] = chains(by, Ways::BOTH).map(|(chain, ..)| self.counted(&chain).unwrap_or(0));
         (to_server, to_subject)
     }
 
-    /// The packets of a chain's counter; `None` if there is no such chain.
+    /// Number of packets in the counter of a packet filter's chain; `None` if there is no such chain.
     fn counted(&self, chain: &str) -> Option<u64> {
         let shown = self.filter(&format!("list chain ip longhaul {chain}\n")).ok()?;
         Some(shown.split_once("counter packets ")?.1.split_whitespace().next()?.parse().unwrap_or(0))

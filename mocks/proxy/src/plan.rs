@@ -17,10 +17,11 @@ use super::shape::{Cut, End, Lane, Late, Slow, Way};
 const DELAY: Duration = Duration::from_millis(100);
 /// The default rate in bytes per second: slow enough to delay the first list, and fast enough for a TLS handshake.
 const BYTES_PER_S: u64 = 10 * 1024;
-/// The default number of bytes before a cut: in the middle of the server's TLS handshake or of an answer.
+/// The default number of bytes before a cut: few enough to cut in the middle of the server's TLS handshake or of an
+/// answer.
 const CUT_BYTES: u64 = 1024;
 
-/// The treatment of a new connection: served or refused.
+/// Whether a new connection is served or refused.
 pub(super) enum Door {
     Open(Arc<Link>),
     Shut(Refusal),
@@ -50,7 +51,7 @@ pub(super) struct Plan {
     pub on_open: bool,
     /// Whether the fault affects connections that open while it is active.
     pub on_new: bool,
-    /// Whether the effects end with the fault.
+    /// Whether the fault's effects on a connection end with the fault.
     pub heals: bool,
 }
 
@@ -154,7 +155,7 @@ impl Plan {
         })
     }
 
-    /// The effect on one direction of a connection in which `moved` bytes have passed.
+    /// The effects of the fault on one direction of a connection in which `moved` bytes have passed.
     pub fn lane(&self, by: FaultId, way: Way, moved: u64) -> Lane {
         let mut lane = Lane::default();
         if !self.ways.contains(way) {

@@ -1,7 +1,7 @@
 //! One direction of one connection: moves bytes as the effects of faults demand.
 //!
 //! Owns the order of bytes, back-pressure, delay, rate, freezing and cutting. A direction holds at most [`PIECES_MAX`]
-//! pieces of [`PIECE_BYTES_MAX`] (1 MiB), and none while it is idle. This module passes a half-close on, but opens and
+//! pieces of [`PIECE_BYTES_MAX`] (1 MiB), and none while it is idle. This module passes on a half-close, but opens and
 //! closes no sockets.
 
 use std::io;
@@ -18,10 +18,10 @@ use super::wire::Wire;
 
 /// Largest piece of data in bytes: the size of one TLS record.
 const PIECE_BYTES_MAX: usize = 16 * 1024;
-/// Maximum number of pieces that a direction holds. A delayed direction is therefore limited to 1 MiB in the time of
+/// Maximum number of pieces that a direction holds. A delayed direction therefore moves at most 1 MiB in the time of
 /// the delay.
 const PIECES_MAX: usize = 64;
-/// Number of writes in a second of a slowed direction, so that bytes arrive steadily.
+/// Number of writes per second in a slowed direction, so that bytes arrive steadily.
 const SLICES_PER_S: u64 = 20;
 
 /// Bytes that were read and not yet written.
@@ -30,16 +30,15 @@ struct Piece {
     bytes: Bytes,
 }
 
-/// How a direction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The source closed its side, and the proxy passed the half-close on.
+    /// The sender closed this direction, and the proxy passed on the half-close.
     Finished,
-    /// The whole connection ends in this way.
+    /// A fault ends the whole connection: by RST or FIN.
     Whole(End),
 }
 
-/// Moves bytes until one side ends.
+/// Moves bytes until the sender closes this direction or the connection ends.
 pub(super) async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: Way, wire: &Wire) -> Ended {
     match move_bytes(&mut from, &mut to, way, wire).await {
         Ok(()) => Ended::Finished,
@@ -114,7 +113,7 @@ async fn read(from: &mut ReadHalf<'_>, queue: mpsc::Sender<Piece>, way: Way, wir
 }
 
 /// Waits until a frozen direction moves again. If the subject closes meanwhile, the connection ends, so that a server
-/// which counts its connections does not see a leaked one.
+/// which counts its connections does not count this one as leaked.
 async fn thawed(wire: &Wire, shape: &mut watch::Receiver<Shape>) -> Result<(), Stopped> {
     tokio::select! {
         biased;

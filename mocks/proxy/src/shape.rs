@@ -1,17 +1,15 @@
 //! The effects of faults on the bytes of one connection.
 //!
-//! Owns the combined effect of all faults on a connection, as plain values. Other modules carry the effects out.
+//! Owns the combined effect of all faults on a connection, as plain values. The modules `pump` and `connection` carry
+//! out the effects.
 
 use std::time::Duration;
 
 use mock_faults::FaultId;
 
-/// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// From the server to the subject.
     ToSubject,
-    /// From the subject to the server.
     ToServer,
 }
 
@@ -27,14 +25,13 @@ pub(super) enum End {
 pub(super) struct Shape {
     pub to_subject: Lane,
     pub to_server: Lane,
-    /// If set, the connection ends now in this way.
+    /// If set, a fault ends the connection now: by RST or FIN.
     pub end: Option<End>,
 }
 
 /// The effects on one direction of a connection. The effects of several faults add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lane {
-    /// The fault that stops all bytes.
     pub frozen: Option<FaultId>,
     pub late: Option<Late>,
     pub slow: Option<Slow>,

@@ -9,7 +9,7 @@ use super::faults::Faults;
 use super::link::Link;
 use super::shape::{End, Way};
 
-/// A connection that the proxy serves. Dropping it removes the connection from the list of open ones.
+/// A connection that the proxy serves. Dropping a `Wire` removes the connection from the list of open connections.
 pub(super) struct Wire {
     link: Arc<Link>,
     faults: Arc<Faults>,
@@ -34,7 +34,8 @@ impl Wire {
         self.faults.note_moved(way, count);
     }
 
-    /// Records the first effect of a fault on this connection. Further effects would add no information.
+    /// Records the first effect of a fault on this connection. Further effects of the fault on this connection are not
+    /// recorded.
     pub fn hit_once(&self, by: FaultId, what: impl FnOnce() -> String) {
         if self.link.is_first(by) {
             self.faults.hit(by, format!("{}: {}", self.link.describe(), what()));

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::refusal::{Code, Refusal};
 use super::route::Kind;
 
-/// The name of this registry in challenges and tokens.
+/// The service name of this registry in challenges and tokens.
 const SERVICE: &str = "longhaul-registry";
 /// Maximum number of scopes in one token request; clients ask for a few.
 const SCOPES_MAX: usize = 32;
@@ -37,7 +37,7 @@ pub enum Auth {
         users: Vec<User>,
         /// Whether anonymous clients get a token to pull.
         anonymous_pull: bool,
-        /// How long a token is valid. The specification asks for at least 60 s.
+        /// How long a token is valid. Docker's specification asks for at least 60 s.
         lifetime: Duration,
     },
 }
@@ -53,7 +53,7 @@ pub struct User {
     pub push: bool,
 }
 
-/// A permission on one repository, needed by a request or granted by a token.
+/// A permission on one repository, which a request needs or a token grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Scope {
     #[serde(rename = "type")]
@@ -76,7 +76,6 @@ struct Claims {
     access: Vec<Scope>,
 }
 
-/// The content of a request to `/token`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TokenRequest {
     pub(super) scopes: Vec<Scope>,
@@ -127,8 +126,8 @@ impl Scope {
         Self { kind: "repository".into(), name: name.into(), actions }
     }
 
-    /// Parses `repository:library/nginx:pull,push`. The name may contain a port, so the parser takes the text before
-    /// the first `:` and after the last.
+    /// Parses a scope such as `repository:library/nginx:pull,push`. The name between the first and the last `:` may
+    /// itself contain a `:` before a port.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
         let (name, actions) = rest.rsplit_once(':')?;
@@ -150,7 +149,7 @@ impl std::fmt::Display for Scope {
 }
 
 impl TokenRequest {
-    /// Reads the query of a `GET` or the form of a `POST` to `/token`; both contain the same pairs.
+    /// Reads the key-value pairs of a request to `/token`, from the query of a `GET` or from the form of a `POST`.
     pub(super) fn read(headers: &HeaderMap, pairs: &[(String, String)]) -> Self {
         let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
         let texts = pairs.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
@@ -206,7 +205,7 @@ impl Authenticator {
         }
     }
 
-    /// 401 with the challenge that fits the authentication in use.
+    /// The refusal 401, with a challenge for the registry's kind of authentication.
     pub(super) fn challenge(
         &self,
         headers: &HeaderMap,
@@ -234,7 +233,7 @@ impl Authenticator {
         refusal.header(WWW_AUTHENTICATE, &challenge)
     }
 
-    /// The answer of `/token`: a token for those of the requested scopes that are allowed, possibly none.
+    /// The answer of `/token`: a token for the requested scopes that the user is allowed, possibly none.
     pub(super) fn token(&self, request: &TokenRequest, now: Duration) -> Result<serde_json::Value, Refusal> {
         let Auth::Token { users, anonymous_pull, lifetime } = &self.auth else {
             return Err(Refusal::new(Code::Unsupported).status(http::StatusCode::NOT_FOUND));

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
-/// Number of pieces per second of a body that the fault `registry-slow` sends slowly.
+/// Number of pieces per second in which the fault `registry-slow` sends a body.
 const PIECES_PER_SECOND: u64 = 10;
 const PIECE_EVERY: Duration = Duration::from_millis(1000 / PIECES_PER_SECOND);
 
@@ -20,7 +20,7 @@ pub(super) struct Body {
     bytes: Bytes,
     /// The length in `Content-Length`; more than `bytes` if the body is cut.
     promised: u64,
-    /// Set once after the bytes of a cut body, so that the connection flushes them before it is torn down.
+    /// True after the last bytes of a cut body, so that these bytes are flushed before the connection is closed.
     flushed: bool,
     /// Set if the body is sent slowly, in small pieces.
     drip: Option<Drip>,
@@ -49,12 +49,12 @@ impl Body {
         Self { promised: bytes.len() as u64, bytes, flushed: false, drip: None }
     }
 
-    /// The same body, but ending with an error after half of its bytes.
+    /// Makes the body end with an error after half of its bytes.
     pub(super) fn cut_in_half(self) -> Self {
         Self { bytes: self.bytes.slice(..self.bytes.len() / 2), ..self }
     }
 
-    /// The same body in small pieces, at this many bytes a second.
+    /// Makes the body go out in small pieces, at this many bytes a second.
     pub(super) fn trickling(self, bytes_per_second: u64) -> Self {
         let piece_bytes = usize::try_from(bytes_per_second.div_ceil(PIECES_PER_SECOND)).unwrap_or(usize::MAX).max(1);
         Self { drip: Some(Drip { piece_bytes, pause: Box::pin(tokio::time::sleep(PIECE_EVERY)) }), ..self }
@@ -69,7 +69,6 @@ impl Body {
         self.bytes
     }
 
-    /// Number of bytes that are really sent.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -1,4 +1,4 @@
-//! One connection: accept, TLS, HTTP/1.1 and HTTP/2, limits and closing.
+//! Connections of clients: accepting, TLS, HTTP/1.1 and HTTP/2, limits and closing.
 //!
 //! Owns every deadline of a connection. If a connection exceeds a limit, only that connection is closed.
 
@@ -26,18 +26,18 @@ use stall::Impatient;
 
 /// Deadline of a TLS handshake, which normally takes one or two round trips.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
-/// The deadline for the head of a request; hyper applies the same deadline to an idle keep-alive connection. The value
-/// is above the 90 s for which Go's clients keep an idle connection.
+/// The deadline for the headers of a request; hyper applies the same deadline to an idle keep-alive connection. The
+/// deadline is longer than the 90 s for which Go's clients keep an idle connection.
 const HEAD_DEADLINE: Duration = Duration::from_mins(2);
 /// How long a client may leave sent bytes unread before its connection is closed.
 const WRITE_STALL: Duration = Duration::from_mins(1);
 /// Time for open requests to finish when the registry stops.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
-/// The pause after an accept that failed because no file descriptor was free. The pause is long enough not to use a
-/// whole CPU, and short enough to be unnoticed.
+/// The pause after an accept that failed because no file descriptor was free. A pause of this length keeps retries from
+/// using a whole CPU, and clients notice no delay.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const STREAMS_PER_CONNECTION: u32 = 250;
-/// The HTTP/2 window of a stream: one blob of the seeded population fits without a window update.
+/// The HTTP/2 window of a stream in bytes: one blob of a seeded image fits without a window update.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
@@ -82,7 +82,7 @@ impl Door {
         connections.shutdown().await;
     }
 
-    /// The next connection, as soon as the limit of connections allows one; `None` if accepting failed.
+    /// Accepts the next connection as soon as the limit of connections allows one; `None` if accepting failed.
     async fn accept(&self, permits: &Arc<Semaphore>) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         let permit = permits.clone().acquire_owned().await.ok()?;
         match self.listener.accept().await {

@@ -1,4 +1,4 @@
-//! Content digests, in the form of the OCI image specification (descriptor.md, "Digests").
+//! Content digests, written as in the OCI image specification (descriptor.md, "Digests").
 //!
 //! Owns parsing, comparing and computing digests. An algorithm that the specification does not register is refused,
 //! because the registry could not check its digests.
@@ -7,15 +7,14 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// `sha256:` and 64 hexadecimal digits, or `sha512:` and 128; always lower case.
+/// A digest as text: `sha256:` and 64 hexadecimal digits, or `sha512:` and 128 hexadecimal digits; always lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// The error for a text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a digest: write `sha256:` and 64 lower-case hexadecimal digits")]
 pub struct NotADigest {
-    /// The text, cut to a printable length.
+    /// The text that is no digest, cut to a printable length.
     pub text: String,
 }
 
@@ -38,14 +37,12 @@ impl Digest {
         }
     }
 
-    /// The SHA-256 of some bytes.
     pub fn sha256(bytes: &[u8]) -> Self {
         let mut running = Running::default();
         running.update(bytes);
         running.finish()
     }
 
-    /// Whether these bytes have this digest.
     pub fn matches(&self, bytes: &[u8]) -> bool {
         if self.is_sha256() {
             Self::sha256(bytes) == *self

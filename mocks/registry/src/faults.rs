@@ -1,9 +1,9 @@
 //! The faults of the registry. [`Faults`] has the same methods as [`mock_faults::Faults`], so that the scheduler of
-//! faults treats both types alike.
+//! faults handles the registry like the mock API server.
 //!
 //! Owns the choice of requests and connections that a fault affects. One fault is one file below `faults/` and one line
-//! in [`behaviour`]. Names, keys, activation and hits come from `mock_faults`. A hit is recorded only if an answer was
-//! really changed.
+//! in [`behaviour`]. `mock_faults` owns names, keys, activation and hits of faults. A hit is recorded only if an answer
+//! was really changed.
 
 mod auth_failing;
 mod cut;
@@ -35,7 +35,6 @@ pub(super) use down::Door;
 /// Longest path, and longest user agent, in the description of a hit, in characters.
 const TOLD_CHARS: usize = 200;
 
-/// The faults of one registry.
 pub struct Faults {
     epoch: Instant,
     /// False as long as no fault was ever begun, so that most requests take no lock.
@@ -55,7 +54,7 @@ pub(super) enum Before {
     Hang,
     /// Waits for this time, then lets the registry answer.
     Wait(Duration),
-    /// Lets the registry answer. An earlier change by the fault becomes visible in the answer.
+    /// Lets the registry answer; the answer shows an earlier change by the fault, which counts a hit.
     Pass,
 }
 
@@ -65,12 +64,12 @@ pub(super) enum After {
     Changed,
     /// The answer is not sent; the connection ends.
     Unsent,
-    /// The answer stays unchanged, and the tag that was read moves afterwards. A hit is counted only when a client
+    /// The answer stays unchanged, and the tag in the request moves afterwards. A hit is counted only when a client
     /// reads the moved tag.
     MoveTag,
 }
 
-/// The properties of a request by which faults choose.
+/// The properties by which faults choose a request.
 pub(super) struct Ask<'a> {
     pub(super) kind: Kind,
     pub(super) route: &'a Route,
@@ -122,7 +121,7 @@ struct Played {
     over: CancellationToken,
 }
 
-/// The behaviour of a fault by its name; one line for each fault of the registry.
+/// Makes the behaviour of the fault with this name; one line for each fault of the registry.
 fn behaviour(name: Name) -> Option<Box<dyn Behaviour>> {
     Some(match name {
         Name::RegistryError => Box::new(error::HttpError),
@@ -147,7 +146,7 @@ impl Faults {
         Self { epoch, any: AtomicBool::new(false), inner: Mutex::new(inner) }
     }
 
-    /// Begins a fault. A fault with contradictory settings, or of another family than the registry's, is refused.
+    /// Begins a fault. Refuses a fault with contradictory settings, and a fault that is no registry fault.
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
         let fault_name = fault.name.as_str();
@@ -165,7 +164,6 @@ impl Faults {
         Ok(())
     }
 
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
         if let Some(index) = inner.table.end(id) {
@@ -173,7 +171,6 @@ impl Faults {
         }
     }
 
-    /// Ends every fault.
     pub(super) fn end_all(&self) {
         let ids: Vec<FaultId> = self.inner.lock().table.entries.iter().map(|entry| entry.id).collect();
         for id in ids {
@@ -186,19 +183,15 @@ impl Faults {
         self.inner.lock().table.hits_of(id)
     }
 
-    /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
         self.inner.lock().table.take_hits()
     }
 
-    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
-    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
-    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.inner.lock().table.all()
     }
@@ -259,13 +252,13 @@ impl Faults {
         None
     }
 
-    /// Decides whether a new connection is served, closed, or left without any answer.
+    /// Decides whether a new connection is served, closed, or left without an answer.
     pub(super) fn admit(&self, peer: SocketAddr) -> Door {
         let now_us = self.now_us();
         self.inner.lock().admit(peer, now_us)
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a connection that has ended.
     pub(super) fn closed(&self, line: u64) {
         self.inner.lock().lines.remove(line);
     }
@@ -276,7 +269,8 @@ impl Faults {
 }
 
 impl Inner {
-    /// Whether a fault affects a request: its filters, its `count`, its activation and its probability decide.
+    /// Whether a fault affects a request: the fault's keys that choose requests, its `count`, its activation and its
+    /// probability decide.
     fn chooses(&mut self, index: usize, ask: &Ask<'_>) -> bool {
         let entry = &mut self.table.entries[index];
         let about = entry.active && entry.played.behaviour.concerns(ask.kind) && ask.concerns(&entry.fault);

@@ -4,9 +4,9 @@
 //! it unmodified. This crate does not know runs: a scenario stores images in the registry, begins faults, and reads
 //! counters.
 //!
-//! Modules, from the outside in: `connection` (sockets), `serve` (one request), `shared` (common parts of requests),
-//! `pull` and `push` (endpoints), `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`,
-//! `store`, `uploads`, `manifest`, `digest`, `population`.
+//! Modules with I/O: `connection` (sockets), `serve` (one request), `shared` (state that all requests share), `pull`
+//! and `push` (endpoints). Modules for every request: `auth`, `limit`, `faults`, `requests`. Modules without I/O:
+//! `route`, `store`, `uploads`, `manifest`, `digest`, `population`.
 
 mod auth;
 mod body;
@@ -46,24 +46,24 @@ pub use population::{Error as PopulationError, Form, HOLDER, Image, ImageKind, K
 pub use requests::{Request, Requests};
 pub use route::Kind;
 
-/// Default limit of all stored bytes, uploads included. A seeded image is about 5 KiB, so tens of thousands fit.
+/// Default limit of all stored bytes, uploads included. A seeded image has about 5 KiB, so tens of thousands of images
+/// fit.
 const BYTES_MAX: u64 = 256 << 20;
-/// Default limit of simultaneous uploads: a client pushes a handful of layers in parallel.
+/// Default limit of simultaneous uploads; one client pushes a handful of layers in parallel.
 const UPLOADS_MAX: usize = 128;
-/// Default time after which an idle upload is removed. `distribution` keeps an upload for a week, but this registry
-/// keeps uploads in memory.
+/// Default time after which an idle upload is removed. The time is short because this registry keeps uploads in memory;
+/// the registry `distribution` keeps an upload for a week.
 const UPLOAD_IDLE: Duration = Duration::from_mins(10);
 /// Limit of simultaneous connections; further connections wait in the listen queue.
 const CONNECTIONS_MAX: usize = 2_048;
 /// Default number of requests that [`Server::recent`] returns.
 const RECENT_MAX: usize = 4_096;
 
-/// The configuration of a registry.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The listening address; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// The instant from which all times of the registry count.
+    /// The zero point of all times that the registry reports.
     pub epoch: Instant,
     /// The server certificate; without it the registry speaks plain HTTP/1.1.
     pub tls: Option<mock_pki::Pair>,
@@ -77,9 +77,7 @@ pub struct Config {
     pub deletes: bool,
     /// Limit of stored bytes, unfinished uploads included.
     pub max_bytes: u64,
-    /// Limit of unfinished uploads.
     pub max_uploads: usize,
-    /// Limit of the bytes of one upload.
     pub max_upload_bytes: u64,
     /// How long an upload may stay idle before it is removed.
     pub upload_idle: Duration,
@@ -106,7 +104,7 @@ pub struct Server {
 /// Why the registry could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is in use or does not belong to this machine.
+    /// The listening address is in use or does not belong to this machine.
     #[error("failed to listen on {address} for the registry")]
     Listen {
         address: SocketAddr,
@@ -119,7 +117,8 @@ pub enum Error {
 }
 
 impl Config {
-    /// A plain, anonymous registry on a free loopback port, counting time from now.
+    /// The configuration of a registry without TLS and authentication on a free loopback port, whose times count from
+    /// now.
     pub fn new() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -242,7 +241,7 @@ impl Server {
         self.shared.move_tag(name, tag).map(|digest| digest.to_string())
     }
 
-    /// Counters since the start.
+    /// Counters of requests since the registry started.
     pub fn requests(&self) -> Requests {
         self.shared.log.lock().counters()
     }
@@ -252,18 +251,17 @@ impl Server {
         self.shared.log.lock().recent()
     }
 
-    /// The faults of this registry.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }
 
-    /// Bytes held now, unfinished uploads included.
+    /// Bytes that the registry stores now, unfinished uploads included.
     pub fn used_bytes(&self) -> u64 {
         let state = self.shared.state.lock();
         state.store.used_bytes() + state.uploads.bytes()
     }
 
-    /// Stops accepting connections, gives open requests two seconds, and ends.
+    /// Stops accepting connections, waits up to two seconds for open requests, and ends.
     pub async fn shutdown(self) {
         // Otherwise a hung request would hold its connection for the whole drain.
         self.shared.faults.end_all();
@@ -280,8 +278,8 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// The address that a client on this machine uses. If the registry listens at the unspecified address, the result is a
-/// loopback address.
+/// The address at which a client on this machine reaches the registry. If the registry listens at the unspecified
+/// address, the result is a loopback address.
 fn reachable(address: SocketAddr) -> String {
     if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() }
 }

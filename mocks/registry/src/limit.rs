@@ -4,12 +4,11 @@
 
 use std::time::Duration;
 
-/// The limit of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     /// Tokens per second that are added to the bucket. A request takes one token.
     pub per_second: f64,
-    /// The size of the bucket: requests that may come at once.
+    /// The size of the bucket: the number of requests that are accepted at once.
     pub burst: u32,
 }
 
@@ -22,7 +21,6 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A new, full bucket.
     pub(super) fn new(limit: Option<RateLimit>, now: Duration) -> Self {
         Self { limit, tokens: limit.map_or(0.0, |limit| f64::from(limit.burst)), filled_at: now }
     }

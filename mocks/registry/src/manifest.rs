@@ -1,7 +1,7 @@
 //! The fields of a manifest that the registry needs: its references and its subject.
 //!
-//! Owns the shapes of OCI image manifests and indexes and of Docker's schema 2 counterparts (image-spec manifest.md and
-//! image-index.md). The bytes of a manifest are never rewritten, because its digest is that of the client's bytes.
+//! Owns the formats of OCI image manifests and indexes (image-spec manifest.md and image-index.md), and Docker's schema
+//! 2 of both. The bytes of a manifest are never rewritten, because its digest is computed from the client's bytes.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::digest::Digest;
 use super::refusal::{Code, Refusal};
 
-/// Size limit of a manifest in bytes. The specification asks registries to accept at least 4 MiB (spec.md, "Pushing
-/// Manifests").
+/// Size limit of a manifest in bytes. The distribution specification asks registries to accept at least 4 MiB (spec.md,
+/// "Pushing Manifests").
 pub(super) const BYTES_MAX: usize = 4 << 20;
 
 pub(super) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -21,7 +21,6 @@ const DOCKER_SCHEMA_1: &[&str] = &[
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 ];
 
-/// A stored manifest.
 #[derive(Debug, Clone)]
 pub(super) struct Manifest {
     pub(super) digest: Digest,
@@ -32,9 +31,9 @@ pub(super) struct Manifest {
     pub(super) subject: Option<Digest>,
     pub(super) artifact_type: Option<String>,
     pub(super) annotations: Map<String, Value>,
-    /// Blobs that must be in the repository before this manifest.
+    /// Blobs that must be in the repository before this manifest is pushed.
     pub(super) blobs: Vec<Digest>,
-    /// Manifests that must be in the repository before this index.
+    /// Manifests that must be in the repository before this index is pushed.
     pub(super) manifests: Vec<Digest>,
 }
 
@@ -64,7 +63,7 @@ struct Descriptor {
     urls: Vec<String>,
 }
 
-/// Approximate memory in bytes of a JSON value without its text, and of an object's entry without key and value.
+/// Approximate memory in bytes of a JSON value without its text; also of an object's entry without its key and value.
 const VALUE_BYTES: u64 = 32;
 const ENTRY_BYTES: u64 = 64;
 
@@ -76,7 +75,7 @@ impl Manifest {
         self.bytes.len() as u64 + digests + held_by_entries(&self.annotations)
     }
 
-    /// Reads a pushed manifest. `content_type` is the header of the request; the body must not contradict it.
+    /// Reads a pushed manifest. `content_type` is the header of the request; a body with another media type is refused.
     pub(super) fn read(content_type: Option<&str>, bytes: Bytes) -> Result<Self, Refusal> {
         let invalid = |reason: String| Refusal::new(Code::ManifestInvalid).detail(reason);
         let raw: Raw = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;

@@ -23,8 +23,8 @@ pub use signed::{Form, HOLDER, Keys, Signing};
 const MULTI_ARCH_EVERY: usize = 4;
 /// Every tenth reference names an image that does not exist.
 const MISSING_EVERY: usize = 10;
-/// Number of versions of a moving tag. After the last version the tag returns to the first, so that a run of days
-/// stores a bounded number of images.
+/// Number of images to which a moving tag points, one after the other. After the last image the tag returns to the
+/// first, so that a run of days stores a bounded number of images.
 const VERSIONS: u64 = 8;
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
@@ -35,26 +35,25 @@ const TAR_BLOCK: usize = 512;
 pub struct Population {
     /// Number of references, including those without an image.
     pub count: usize,
-    /// Seed of the images' contents.
     pub seed: u64,
     /// Whether images are signed, some of them wrongly and some not at all.
     pub signed: bool,
 }
 
 impl Population {
-    /// Computes the images that [`Server::seed`](crate::Server::seed) stores in a registry with this host name, without
-    /// a registry.
+    /// Computes, without a registry, the images that [`Server::seed`](crate::Server::seed) stores in a registry with
+    /// this host name.
     pub fn images(&self, host: &str) -> Result<Vec<Image>, Error> {
         seed(&mut Store::new(super::BYTES_MAX), host, self, None)
     }
 
-    /// Computes the images that [`Server::seed_heavy`](crate::Server::seed_heavy) stores, without a registry.
+    /// Computes, without a registry, the images that [`Server::seed_heavy`](crate::Server::seed_heavy) stores.
     pub fn heavy(host: &str, count: usize) -> Result<Vec<Image>, Error> {
         seed_heavy(&mut Store::new(super::BYTES_MAX), host, count, false)
     }
 }
 
-/// A reference that a workload can name.
+/// An image reference for workloads, and the image behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// `host:port/name:tag`
@@ -66,7 +65,6 @@ pub struct Image {
     pub signing: Option<Signing>,
 }
 
-/// The kind of image behind a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageKind {
     SingleArch,
@@ -82,13 +80,13 @@ pub enum Error {
     /// The limit of stored bytes is reached.
     #[error("failed to store an image: the registry holds {used_bytes} of at most {bytes_max} bytes")]
     Full {
-        /// The stored bytes.
+        /// The number of stored bytes.
         used_bytes: u64,
         bytes_max: u64,
     },
     #[error("failed to move `{reference}`: the registry has no such tag")]
     NoSuchTag { reference: String },
-    /// The stored manifest is no JSON object, so no other version can be made from it.
+    /// The stored manifest is no JSON object, so a tag cannot move to a changed copy of it.
     #[error("failed to move `{reference}`: its manifest is not a JSON object")]
     NotAnObject { reference: String },
     /// An image could not be signed.
@@ -166,7 +164,7 @@ pub(super) fn seed_heavy(store: &mut Store, host: &str, count: usize, attached: 
     (0..count).map(image).collect()
 }
 
-/// Points a tag at the next version of its image, as a push of a rebuilt image would; returns the new digest.
+/// Points a tag at the next of its images, as a push of a rebuilt image does; returns the new digest.
 pub(super) fn move_tag(store: &mut Store, repository: &str, tag: &str) -> Result<Digest, Error> {
     const VERSION: &str = "dev.longhaul.version";
     let reference = || format!("{repository}:{tag}");
@@ -185,7 +183,7 @@ pub(super) fn move_tag(store: &mut Store, repository: &str, tag: &str) -> Result
     put_manifest(store, repository, Some(tag), &media_type, &value).map(|(digest, _)| digest)
 }
 
-/// The digest of the first image of an index.
+/// The digest of the first image in an image index.
 fn first_member(store: &Store, name: &str, index: &Digest) -> Option<Digest> {
     let index = store.manifest(name, &Reference::Digest(index.clone()))?;
     let index: Value = serde_json::from_slice(&index.bytes).ok()?;
@@ -323,8 +321,8 @@ mod tests {
         assert_eq!(store.used_bytes(), before);
     }
 
-    /// The population contains every way of signing. Each signature is stored where a client expects it, and the images
-    /// planned without keys equal those stored with keys.
+    /// The population contains every variant of [`Signing`]. Each signature is stored where a client expects it, and
+    /// the images computed without keys equal the images stored with keys.
     #[test]
     fn signed_images_have_what_belongs_to_them() {
         let (population, keys) = (Population { count: 48, seed: 5, signed: true }, Keys::generate().unwrap());

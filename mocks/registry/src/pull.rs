@@ -129,7 +129,7 @@ pub(super) fn referrers(
     Ok(response)
 }
 
-/// The answer with this content and its digest, or 304 if the client has that content.
+/// Makes the answer with this content and its digest, or 304 if the client has that content already.
 fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     if asked.header(IF_NONE_MATCH).is_some_and(|tags| tags.contains(digest.as_str())) {
@@ -143,8 +143,8 @@ fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body
     response
 }
 
-/// The range that a header requests. As RFC 9110, section 14, demands, a header that is not understood or names several
-/// ranges is ignored.
+/// The range of a blob that the header `Range` requests. A header that is invalid or names several ranges is ignored,
+/// as RFC 9110, section 14, demands.
 fn part(header: Option<&str>, length: usize) -> Part {
     let Some((first, last)) = header.and_then(|text| text.strip_prefix("bytes=")).and_then(|spec| spec.split_once('-'))
     else {
@@ -184,7 +184,7 @@ fn escaped(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// Inserts a header; an invalid value, which only a client can cause, is left out.
+/// Inserts a header into an answer; an invalid value, which only a client can cause, is left out.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

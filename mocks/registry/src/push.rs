@@ -1,7 +1,7 @@
-//! The endpoints that write: uploads in their three forms, mounts, manifests, deletions.
+//! The endpoints that write: uploads (in chunks, in two requests or in one), mounts, manifests, deletions.
 //!
 //! Owns the protocol of an upload (OCI distribution specification, "Push"). If a connection breaks in the middle of a
-//! chunk, the received bytes are kept. The client can ask for the offset and go on.
+//! chunk, the received bytes are kept. The client can ask for the offset and continue from there.
 
 use bytes::Bytes;
 use http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RANGE, RETRY_AFTER};
@@ -28,7 +28,7 @@ struct Writing<'a> {
     open: bool,
 }
 
-/// `POST /blobs/uploads/`: a mount, a whole blob, or the start of an upload.
+/// `POST /blobs/uploads/`: mounts a blob, stores a whole blob, or starts an upload.
 pub(super) async fn start(
     shared: &Shared,
     asked: &Asked,
@@ -54,7 +54,6 @@ pub(super) async fn start(
     }
 }
 
-/// `PATCH` of an upload: one chunk.
 pub(super) async fn chunk(
     shared: &Shared,
     asked: &Asked,
@@ -258,8 +257,8 @@ fn progress(status: StatusCode, name: &str, id: &str, offset: u64) -> Response<B
     response
 }
 
-/// The received range, for the header `Range`. If no byte was received, the range is also `0-0`, as in `distribution`,
-/// because the header cannot express an empty range.
+/// The value of the header `Range` after `offset` received bytes. After 0 bytes the value is also `0-0`, as in
+/// `distribution`, because the header cannot express an empty range.
 fn arrived(offset: u64) -> String {
     format!("0-{}", offset.saturating_sub(1))
 }
@@ -274,14 +273,14 @@ fn answer(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Sets a header. Names, digests and ids are ASCII by their grammar; a value that is not ASCII is left out.
+/// Sets a header of an answer. Names, digests and ids are ASCII by their grammar; any other value is left out.
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// A new upload id in the form of a UUID, because clients print it. The id only has to be hard to guess.
+/// A new upload id, formatted as a UUID because clients print the id. The id only has to be hard to guess.
 fn new_id() -> String {
     let n: u128 = rand::random();
     let hex = format!("{n:032x}");

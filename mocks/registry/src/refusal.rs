@@ -2,7 +2,7 @@
 //!
 //! Owns the error codes, their HTTP status and their messages; the module does not know requests. The specification
 //! fixes the codes (spec.md, "Error Codes") and only some statuses. For all other codes the status is that of the
-//! `distribution` registry, because clients were written against it.
+//! registry `distribution`, because clients were written for it.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::body::Body;
 
-/// An error code of the specification, or one of the two that `distribution` adds for ranges and paging.
+/// An error code of the specification, or one of the two codes that `distribution` adds for ranges and paging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
     BlobUnknown,

@@ -1,7 +1,7 @@
 //! The record of requests: counters since the start, and the latest requests.
 //!
-//! The memory is bounded: one counter for each kind and status class, a ring buffer of fixed length, and texts with a
-//! length limit.
+//! The record's memory is bounded: one counter for each kind and status class, a ring buffer of fixed length, and texts
+//! of limited length.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,13 +10,12 @@ use super::route::Kind;
 /// Longest stored text of a path or a user agent, in characters.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Maximum number of tags whose requests are counted separately. Requests for further tags count only in the sums.
+/// Maximum number of tags whose requests are counted separately. Requests for further tags count only in the totals.
 const TAGS_MAX: usize = 10_000;
 
 /// Counters since the registry started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Requests {
-    /// Requests by kind.
     pub by_kind: BTreeMap<Kind, u64>,
     /// Responses by the first digit of their status: 2 means 200 to 299, and 0 means a request without an answer.
     pub by_status_class: BTreeMap<u16, u64>,
@@ -30,12 +29,11 @@ pub struct Requests {
     pub sent_bytes: u64,
 }
 
-/// One of the latest requests.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Request {
     /// The time at which the request's head arrived, in microseconds since the run's epoch.
     pub at_us: u64,
-    /// The time until the head of the answer was ready, in microseconds.
+    /// The time from the request's arrival until the headers of the answer were ready, in microseconds.
     pub took_us: u64,
     pub kind: Kind,
     pub method: String,
@@ -43,11 +41,10 @@ pub struct Request {
     pub path: String,
     /// Status of the answer; 0 if the request got no answer.
     pub status: u16,
-    /// The name of the authenticated user.
     pub user: Option<String>,
     /// The `User-Agent` header, cut to a printable length.
     pub user_agent: String,
-    /// The name of the fault that changed the answer.
+    /// The name of the fault that changed the answer; `None` if no fault did.
     pub fault: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use http::Method;
 use super::digest::Digest;
 use super::refusal::{Code, Refusal};
 
-/// Longest host name plus repository name. The specification allows a limit, and clients assume 255.
+/// Maximum length of host name plus repository name in bytes. The specification allows a limit, and clients assume 255.
 const NAME_BYTES_MAX: usize = 255;
 /// Longest tag: 128 characters (spec.md).
 const TAG_BYTES_MAX: usize = 128;
@@ -45,29 +45,21 @@ pub enum Kind {
     Ping,
     /// A token from the authorization service.
     Token,
-    /// `HEAD` of a manifest.
     ManifestHead,
-    /// `GET` of a manifest.
     ManifestGet,
-    /// Push of a manifest.
     ManifestPut,
     /// Deletion of a manifest or a tag.
     ManifestDelete,
-    /// `HEAD` of a blob.
     BlobHead,
     /// `GET` of a blob, whole or a range.
     BlobGet,
-    /// Deletion of a blob.
     BlobDelete,
-    /// Start of an upload, with its monolithic and mount forms.
+    /// Start of an upload, push of a whole blob in one request, or mount of a blob.
     UploadStart,
-    /// One chunk of an upload.
     UploadChunk,
-    /// End of an upload.
     UploadFinish,
     /// A request for the offset of an upload.
     UploadStatus,
-    /// The cancellation of an upload.
     UploadCancel,
     /// The list of a repository's tags.
     Tags,
@@ -203,7 +195,7 @@ fn checked_digest(text: &str) -> Result<Digest, Refusal> {
     Digest::parse(text).map_err(|error| Refusal::new(Code::DigestInvalid).detail(error.to_string()))
 }
 
-/// A client's text for the message of an answer, cut to a length that fits a message.
+/// Cuts a client's text to a length that fits the message of an answer.
 fn cut(text: &str) -> String {
     text.chars().take(NAME_BYTES_MAX).collect()
 }

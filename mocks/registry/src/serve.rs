@@ -1,6 +1,6 @@
-//! The steps of one request: route, faults, rate limit, authentication, endpoint, log.
+//! The handling of one request, in this order: route, faults, rate limit, authentication, endpoint, log.
 //!
-//! Owns the order of these steps. The modules `pull` and `push` handle the endpoints. This module knows no sockets.
+//! The modules `pull` and `push` handle the endpoints. This module knows no sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::{pull, push};
 
 /// Longest time that a fault leaves a request without an answer; longer than the timeout of every client.
 const HANG_MAX: Duration = Duration::from_mins(10);
-/// Longest form of a token request in bytes: credentials and scopes are small.
+/// Maximum size of the form in a token request, in bytes; credentials and scopes are small.
 const TOKEN_FORM_BYTES_MAX: usize = 16 << 10;
 
 /// The kind of client at a socket.
@@ -33,12 +33,11 @@ pub(super) enum Caller {
     Harness,
 }
 
-/// The error of a request without an answer: the connection is closed, or the stream is reset.
+/// The error with which a request ends without an answer: hyper closes the connection, or resets the stream.
 #[derive(Debug, thiserror::Error)]
 #[error("the request was left without an answer by a fault")]
 pub(super) struct Unanswered;
 
-/// Answers one request and records it.
 pub(super) async fn answer(
     shared: Arc<Shared>,
     caller: Caller,
@@ -140,7 +139,7 @@ fn change(
     }
 }
 
-/// Applies a fault; `None` means that the registry answers normally.
+/// Applies the effect of a fault before a request is handled; `None` means that the registry answers normally.
 async fn act(
     shared: &Shared,
     asked: &Asked,
@@ -219,7 +218,7 @@ async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Respons
     Ok(json(answer.to_string()))
 }
 
-/// Adds the headers that every answer has. The answer to `HEAD` states the length and has no body.
+/// Adds the headers that every answer has. The answer to `HEAD` has a `Content-Length` but no body.
 fn finish(method: &Method, mut response: Response<Body>) -> Response<Body> {
     let version = HeaderName::from_static("docker-distribution-api-version");
     response.headers_mut().insert(version, HeaderValue::from_static("registry/2.0"));
@@ -235,7 +234,7 @@ fn finish(method: &Method, mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// The pairs of a query or a form (`application/x-www-form-urlencoded`).
+/// The key-value pairs of a query or a form (`application/x-www-form-urlencoded`).
 fn pairs(text: &str) -> Vec<(String, String)> {
     let decode = |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
     let split =

@@ -1,4 +1,4 @@
-//! The state that all requests share, a request whose head has been read, and reading of request bodies.
+//! The state that all requests share, a request whose headers have been read, and the reading of request bodies.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use super::uploads::Uploads;
 /// A request body that makes no progress for this long is refused.
 const BODY_IDLE: Duration = Duration::from_secs(30);
 
-/// The callback for tags that a fault moves: the reference, and its new digest.
+/// The callback for tags that move; it gets the reference and its new digest.
 pub(super) type OnMove = Box<dyn Fn(&str, &str) + Send + Sync>;
 
 pub(super) struct Shared {
@@ -51,7 +51,7 @@ pub(super) struct State {
     pub(super) bodies: u64,
 }
 
-/// A body that has been read. Its bytes count against the limit of stored bytes until it is dropped.
+/// A body that has been read. Until the body is dropped, its bytes count against the limit of stored bytes.
 pub(super) struct Collected<'s> {
     pub(super) bytes: Bytes,
     _held: Held<'s>,
@@ -81,7 +81,7 @@ pub(super) fn full(full: Full) -> Refusal {
     Refusal::new(Code::Denied).message(full.to_string())
 }
 
-/// A request whose head has been read.
+/// A request whose headers have been read and whose body has not.
 pub(super) struct Asked {
     pub(super) parts: Parts,
     pub(super) query: Vec<(String, String)>,

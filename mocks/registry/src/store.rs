@@ -1,8 +1,8 @@
 //! The contents of the registry in memory, under one limit of bytes.
 //!
 //! Owns repositories, blobs, manifests and tags. The module uses no sockets, no clock and no locks. The content of a
-//! blob is stored once. As the specification demands, a blob is visible only in repositories to which it was pushed or
-//! mounted.
+//! blob is stored once. A blob is visible only in repositories to which it was pushed or mounted, as the specification
+//! demands.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -13,11 +13,10 @@ use super::digest::Digest;
 use super::manifest::Manifest;
 use super::route::Reference;
 
-/// Approximate memory of a map entry without its content, so that the limit also bounds small entries. A repository is
-/// one entry, which stays after the repository is emptied.
+/// Approximate memory of a map entry without its content, in bytes, so that the limit also bounds small entries.
+/// Entries of emptied repositories stay and count too.
 pub(super) const ENTRY_BYTES: u64 = 256;
 
-/// All contents of the registry.
 #[derive(Debug)]
 pub(super) struct Store {
     bytes_max: u64,
@@ -54,7 +53,7 @@ struct Repository {
     blobs: BTreeSet<Digest>,
     manifests: BTreeMap<Digest, Manifest>,
     tags: BTreeMap<String, Digest>,
-    /// For each subject, the manifests attached to it; the subject itself need not exist.
+    /// For each manifest (subject), the manifests attached to it; the subject itself need not exist.
     referrers: BTreeMap<Digest, BTreeSet<Digest>>,
 }
 
@@ -67,7 +66,8 @@ impl Store {
         self.used_bytes
     }
 
-    /// Whether the limit allows `wanted_bytes` more bytes; `elsewhere_bytes` is other memory under the same limit.
+    /// Whether the limit allows `wanted_bytes` more bytes; `elsewhere_bytes` is memory outside the store that counts
+    /// too.
     pub(super) const fn fits(&self, wanted_bytes: u64, elsewhere_bytes: u64) -> Result<(), Full> {
         let used_bytes = self.used_bytes.saturating_add(elsewhere_bytes);
         if used_bytes.saturating_add(wanted_bytes) > self.bytes_max {
@@ -132,7 +132,6 @@ impl Store {
         manifest.blobs.iter().find(blob_missing).or_else(|| manifest.manifests.iter().find(manifest_missing))
     }
 
-    /// Stores a manifest, and points `tag` at it.
     pub(super) fn put_manifest(&mut self, repository: &str, manifest: Manifest, tag: Option<&str>) -> Result<(), Full> {
         let holder = self.repositories.get(repository);
         let is_new = !holder.is_some_and(|held| held.manifests.contains_key(&manifest.digest));
@@ -189,18 +188,18 @@ impl Store {
         true
     }
 
-    /// Tags in lexical order after `last`; `None` for an unknown repository.
+    /// The tags that follow `last` in lexical order; `None` for an unknown repository.
     pub(super) fn tags(&self, repository: &str, last: Option<&str>, most: usize) -> Option<Page<String>> {
         let holder = self.repositories.get(repository)?;
         Some(page(holder.tags.range::<str, _>(after(last)).map(|(tag, _)| tag.clone()), most))
     }
 
-    /// Repositories in lexical order after `last`.
+    /// The repositories that follow `last` in lexical order.
     pub(super) fn repositories(&self, last: Option<&str>, most: usize) -> Page<String> {
         page(self.repositories.range::<str, _>(after(last)).map(|(name, _)| name.clone()), most)
     }
 
-    /// Manifests attached to a subject, by digest after `last`; an unknown subject has none.
+    /// The manifests attached to a subject, ordered by digest, that follow `last`; an unknown subject has none.
     pub(super) fn referrers(
         &self,
         repository: &str,

@@ -1,8 +1,8 @@
 //! Unfinished uploads, with limits of their number, size and age.
 //!
 //! Owns the bytes of unfinished blobs and the rules for ranges. Pure: the time is an argument. A chunk is opened, gets
-//! bytes and is closed. A chunk whose length is not as promised is removed, so that the client can send the chunk
-//! again.
+//! bytes and is closed. A chunk whose length differs from its `Content-Range` is removed, so that the client can send
+//! the chunk again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use bytes::Bytes;
 
 use super::digest::{Digest, Running};
 
-/// The limits of uploads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) count: usize,
@@ -20,24 +19,23 @@ pub(super) struct Limits {
     pub(super) idle: Duration,
 }
 
-/// The uploads of one registry.
 pub(super) struct Uploads {
     limits: Limits,
     bytes: u64,
     sessions: BTreeMap<String, Session>,
 }
 
-/// Why an upload cannot go on.
+/// Why an upload cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// The repository has no such upload.
     Unknown,
     /// The limit of simultaneous uploads is reached.
     TooMany,
-    /// The upload is larger than this limit of one blob, in bytes.
+    /// The upload is larger than this limit in bytes.
     TooLarge(u64),
-    /// The chunk does not start where the last chunk ended, or another request is writing; the value is the next
-    /// offset.
+    /// The chunk does not start where the last chunk ended, or another request is writing; the value is the offset at
+    /// which the next chunk must start.
     OutOfOrder(u64),
     /// The body is not as long as its `Content-Range`.
     WrongLength { promised: u64, got: u64 },
@@ -56,7 +54,7 @@ struct Session {
     repository: String,
     data: Vec<u8>,
     hash: Running,
-    /// Where the open chunk starts and how long it must be, so that a wrong chunk can be removed.
+    /// Start and required length of the open chunk, so that a chunk of another length can be removed.
     open: Option<Chunk>,
     touched: Duration,
 }
@@ -109,7 +107,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// The number of received bytes.
+    /// The number of received bytes of an upload.
     pub(super) fn offset(&self, id: &str, repository: &str) -> Result<u64, Trouble> {
         let session = self.sessions.get(id).filter(|session| session.repository == repository);
         session.map(|session| session.data.len() as u64).ok_or(Trouble::Unknown)
@@ -134,7 +132,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// Bytes by which the memory of an upload grows if `more` bytes are appended.
+    /// Number of bytes by which the memory of an upload grows if `more` bytes are appended.
     pub(super) fn growth(&self, id: &str, repository: &str, more: usize) -> Result<u64, Trouble> {
         let session = self.sessions.get(id).filter(|session| session.repository == repository);
         let data = &session.ok_or(Trouble::Unknown)?.data;
@@ -157,7 +155,8 @@ impl Uploads {
         Ok(())
     }
 
-    /// Closes the open chunk and returns the number of bytes; removes the chunk if its length is not as promised.
+    /// Closes the open chunk and returns the number of received bytes; removes the chunk if its length differs from its
+    /// `Content-Range`.
     pub(super) fn close(&mut self, id: &str, repository: &str) -> Result<u64, Trouble> {
         let session = self.session(id, repository)?;
         let Some(chunk) = session.open.take() else { return Ok(session.data.len() as u64) };
@@ -213,8 +212,8 @@ impl Uploads {
     }
 }
 
-/// The new capacity for `more` bytes. The capacity grows by a quarter, so that data is rarely moved and little memory
-/// is unused.
+/// The new capacity of an upload's buffer for `more` bytes. The capacity grows by a quarter, so that data is rarely
+/// moved and little memory is unused.
 fn room(data: &Vec<u8>, more: usize) -> usize {
     let needed = data.len() + more;
     if needed <= data.capacity() { data.capacity() } else { needed.max(data.len() + data.len() / 4) }
@@ -240,7 +239,6 @@ mod tests {
         Uploads::new(Limits { count: 2, bytes_each: 1000, idle: Duration::from_mins(1) })
     }
 
-    /// Sends one whole chunk.
     fn send(uploads: &mut Uploads, id: &str, range: Option<Range>, bytes: &[u8]) -> Result<u64, Trouble> {
         uploads.open(id, "r", range, NOW)?;
         uploads.append(id, "r", bytes, NOW)?;
@@ -283,8 +281,8 @@ mod tests {
             prop_assert_eq!(uploads.bytes(), 0);
         }
 
-        /// Any text of `Content-Range` is a range whose end is not before its start, or is refused. The written form of
-        /// a range parses to the same range.
+        /// Any text of `Content-Range` is a range whose end is not before its start, or is refused. A range that is
+        /// written as text parses to the same range.
         #[test]
         fn any_range_is_read(text in "(bytes[ =]?)?[-0-9+ /*]{0,14}", first in any::<u64>(), len in 0..u64::from(u32::MAX)) {
             if let Some(range) = Range::parse(&text) {

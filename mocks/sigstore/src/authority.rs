@@ -18,14 +18,14 @@ const LIFE: (i64, i64) = (60, 540);
 /// How long before now an authority's certificate begins, and how long after now it ends, in seconds; longer than the
 /// longest run.
 const LIFE_OF_AUTHORITY: (i64, i64) = (100_000, 100_000_000);
-/// How long before now the root certificate begins, in seconds. The root begins later than the intermediate, so that a
-/// test can make the root's validity the only error.
+/// How long before now the root certificate begins, in seconds. The root's validity begins later than the
+/// intermediate's, so that a test can choose a time at which only the root is invalid.
 const ROOT_BEGINS: i64 = 50_000;
 
-/// The signer that a certificate names.
+/// The identity of the signer, which a certificate contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// URL of the identity's issuer.
+    /// URL of the issuer of the signer's identity.
     pub issuer: &'a str,
     /// Mail address of the signer.
     pub subject: &'a str,
@@ -41,13 +41,13 @@ pub enum ScTs {
     Twice,
     /// A timestamp in a future version of the format.
     OtherVersion,
-    /// A timestamp by an untrusted log, under the untrusted log's own name.
+    /// A timestamp by an untrusted log, with that log's own id.
     Strange,
-    /// A timestamp by an untrusted log, under the name of the trusted log.
+    /// A timestamp by an untrusted log, with the id of the trusted log.
     Impostor,
     /// A timestamp for another certificate.
     OtherCertificate,
-    /// A timestamp for another issuer.
+    /// A timestamp for a certificate of another issuer.
     OtherIssuer,
 }
 
@@ -55,36 +55,33 @@ pub enum ScTs {
 #[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
 #[derive(Debug, Clone)]
 pub struct CertificateRecipe {
-    /// The holder's names.
     pub names: Vec<SanType>,
-    /// The issuer as plain text, as in Fulcio's first extension.
+    /// The identity's issuer as plain text, as in Fulcio's first extension for issuers.
     pub issuer_v1: Option<String>,
-    /// The issuer as a DER `UTF8String`, as in Fulcio's second extension.
+    /// The identity's issuer as a DER `UTF8String`, as in Fulcio's second extension for issuers.
     pub issuer_v2: Option<String>,
     /// The first second of the validity, since 1970.
     pub not_before: i64,
     /// The last second of the validity, since 1970.
     pub not_after: i64,
-    /// The extended key usages of the certificate.
     pub purposes: Vec<ExtendedKeyUsagePurpose>,
     /// Whether the certificate may certify others.
     pub is_authority: bool,
-    /// Whether an untrusted authority with the trusted authority's name certifies the certificate.
+    /// Whether an untrusted authority, which has the trusted authority's name, signs the certificate.
     pub by_stranger: bool,
-    /// Whether a leaf certificate certifies the certificate, instead of the authority.
+    /// Whether a leaf certificate signs the certificate, instead of the authority.
     pub by_leaf: bool,
-    /// Whether an intermediate for server certificates certifies the certificate.
+    /// Whether an intermediate whose purpose is server certificates signs the certificate.
     pub by_other_purpose: bool,
-    /// The timestamps by the certificate log.
     pub timestamps: ScTs,
     /// Whether the certificate contains another key than the signer's.
     pub of_other_key: bool,
-    /// A change of the certificate before it is signed.
+    /// A function that changes the certificate before it is signed.
     pub edit: fn(&mut CertificateParams),
 }
 
 impl CertificateRecipe {
-    /// A valid certificate for `identity`, for some minutes around `now`.
+    /// The recipe for a certificate of `identity` that is valid for some minutes around `now`.
     pub fn new(identity: Identity<'_>, now: i64) -> Result<Self, Error> {
         Ok(Self {
             names: vec![SanType::Rfc822Name(identity.subject.try_into()?)],

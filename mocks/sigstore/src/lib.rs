@@ -25,9 +25,10 @@ use stamp::Stamper;
 
 /// The payload type of an in-toto statement in an envelope.
 pub const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
-/// The oldest media type of `trusted_root.json`, which every client reads.
+/// The oldest media type of `trusted_root.json`; every client accepts it.
 const TRUSTED_ROOT_TYPE: &str = "application/vnd.dev.sigstore.trustedroot+json;version=0.1";
-/// The time from which `trusted_root.json` trusts keys and certificates. Their own validity decides the rest.
+/// The time from which `trusted_root.json` trusts keys and certificates. The validity of each certificate is checked in
+/// addition.
 const BELIEVED_FROM: &str = "2000-01-01T00:00:00Z";
 
 /// A sigstore and its untrusted counterparts.
@@ -45,7 +46,6 @@ pub struct Sigstore {
 /// Why a certificate, log entry or timestamp could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A key, a certificate or a signature could not be made.
     #[error("failed to make a key, a certificate or a signature of a sigstore")]
     Issue(#[from] rcgen::Error),
     /// A structure could not be encoded as DER.
@@ -56,23 +56,21 @@ pub enum Error {
     TooLong(#[from] std::num::TryFromIntError),
 }
 
-/// The signed content.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     /// Plain bytes.
     Payload(&'a [u8]),
-    /// An in-toto statement, which an envelope contains.
+    /// An in-toto statement, which is signed within an envelope.
     Statement(&'a [u8]),
 }
 
-/// A signature by a key that was made only for it, with its certificates and its log entry.
+/// A signature, the certificates of its one-time key, and its log entry.
 #[derive(Debug)]
 pub struct Signed {
     /// The ECDSA signature over SHA-256, as DER.
     pub signature: Vec<u8>,
     /// The certificates as DER, the signer's first.
     pub chain: Vec<Vec<u8>>,
-    /// The entry in the signature log.
     pub entry: Option<Entry>,
 }
 
@@ -145,7 +143,7 @@ impl Sigstore {
         }))
     }
 
-    /// Signs like `cosign sign` without a key: makes a new key, a certificate for the key, and a log entry.
+    /// Signs like `cosign sign` without a key file: makes a new key, a certificate for the key, and a log entry.
     pub fn sign(
         &self,
         content: Content<'_>,

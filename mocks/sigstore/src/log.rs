@@ -18,7 +18,7 @@ pub enum Promise {
     OtherTime,
     /// A promise for another index than the entry states.
     OtherIndex,
-    /// A promise for another entry body.
+    /// A promise for another body than the entry contains.
     OtherBody,
 }
 
@@ -30,15 +30,15 @@ pub enum Proof {
     Missing,
     /// The inclusion path of another entry.
     OtherPath,
-    /// A path that is too short.
+    /// An inclusion path that is too short.
     ShortPath,
-    /// The path of this entry, with the index of another entry.
+    /// The inclusion path of this entry, with the index of another entry.
     OtherIndex,
-    /// A path and a root that match, with a checkpoint for another root.
+    /// An inclusion path that matches the root, with a checkpoint for another root.
     OtherRoot,
-    /// A checkpoint signed by an untrusted log.
+    /// A proof whose checkpoint is signed by an untrusted log.
     Impostor,
-    /// A checkpoint without a signature.
+    /// A proof whose checkpoint has no signature.
     Unsigned,
 }
 
@@ -53,22 +53,20 @@ pub struct LogRecipe {
     pub time: i64,
     /// The hash in the entry, instead of the signed content's.
     pub hash_of: Option<Vec<u8>>,
-    /// The signature in the entry, instead of the right one.
+    /// The signature in the entry, instead of the right signature.
     pub signature: Option<Vec<u8>>,
-    /// The key or certificate in the entry as PEM, instead of the right one.
+    /// The key or certificate in the entry as PEM, instead of the signer's.
     pub verifier: Option<String>,
-    /// A change of the entry's body before the log signs the entry.
+    /// A function that changes the entry's body before the log signs the entry.
     pub body_edit: fn(&mut Value),
-    /// The entry's kind that the bundle states, instead of the right one.
+    /// The kind of the entry that the bundle states, instead of the real kind.
     pub stated_kind: Option<&'static str>,
 }
 
-/// A finished signature and the data from which it was made.
+/// A signature and the data from which it was made.
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
-    /// Whether an envelope was signed.
     pub is_envelope: bool,
-    /// The signed bytes.
     pub message: &'a [u8],
     /// The payload or statement before its encoding in an envelope.
     pub claim: &'a [u8],
@@ -77,7 +75,7 @@ pub struct Made<'a> {
     pub verifier: &'a str,
 }
 
-/// A log entry, which can be written for a legacy signature and for a bundle.
+/// A log entry, which can be stored as the annotation of a legacy signature or in a bundle.
 #[derive(Debug, Clone)]
 pub struct Entry {
     log_id: Vec<u8>,
@@ -88,7 +86,7 @@ pub struct Entry {
     proof: Option<Value>,
 }
 
-/// A log whose tree contains the entry and two other leaves, one on each side.
+/// A log whose tree contains the requested entry between two other entries.
 pub(crate) struct Log {
     pub(crate) key: KeyPair,
 }
@@ -96,7 +94,7 @@ pub(crate) struct Log {
 const INDEX: u64 = 1;
 
 impl LogRecipe {
-    /// A valid entry at `now`. A legacy entry has a promise; an entry in a bundle has a proof too.
+    /// The recipe for a valid entry at `now`. A legacy entry has a promise; an entry in a bundle has a proof too.
     pub fn new(now: i64, is_legacy: bool) -> Self {
         Self {
             promise: Promise::Good,

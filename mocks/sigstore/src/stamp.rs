@@ -21,7 +21,7 @@ const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.1135
 const CONTENT_TYPE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.3");
 const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
 const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
-/// DER of the extended key usages: a sequence of only `id-kp-timeStamping`, and one of only `id-kp-codeSigning`.
+/// DER of extended key usages: a sequence of only `id-kp-timeStamping`, and a sequence of only `id-kp-codeSigning`.
 const TIME_STAMPING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 8];
 const CODE_SIGNING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 3];
 
@@ -36,9 +36,8 @@ pub struct StampRecipe {
     pub time: i64,
     /// Whether an untrusted authority signs the timestamp.
     pub by_stranger: bool,
-    /// Whether the timestamp is for other bytes than the signature.
+    /// Whether the timestamp is for bytes other than the signature.
     pub of_other: bool,
-    /// Whether the signed attributes are for other content.
     pub other_content: bool,
     /// Whether an untrusted key signs the token.
     pub impostor: bool,
@@ -48,16 +47,16 @@ pub struct StampRecipe {
     pub uncritical: bool,
     /// The status of the response (`PKIStatus`); 0 grants the request.
     pub status: u8,
-    /// A change of the attributes before they are signed.
+    /// A function that changes the signed attributes before they are signed.
     pub attributes_edit: fn(&mut Vec<Attribute>),
-    /// A change of the signed data.
+    /// A function that changes the token's `SignedData`.
     pub data_edit: fn(&mut SignedData),
-    /// A change of the token that contains the signed data.
+    /// A function that changes the token, which contains the `SignedData`.
     pub token_edit: fn(&mut ContentInfo),
 }
 
 impl StampRecipe {
-    /// A valid timestamp at `now`.
+    /// The recipe for a valid timestamp at `now`.
     pub fn new(now: i64) -> Self {
         Self {
             time: now,
@@ -112,7 +111,6 @@ impl Stamper {
 }
 
 impl Sigstore {
-    /// A `TimeStampResp` for `message`.
     pub fn stamp(&self, recipe: &StampRecipe, message: &[u8]) -> Result<Vec<u8>, Error> {
         let stamper = if recipe.by_stranger { &self.strange_stamper } else { &self.stamper };
         let certificate = stamper.certificate(recipe)?;

@@ -1,8 +1,8 @@
 //! Batches of watch events: each batch is encoded once and shared by all watches that need the same events.
 //!
 //! Owns the newest batches. All watches of one resource that are woken together have the same position in the log. The
-//! first watch reads the log, and the others take its batch without reading the store, copying or counting. This module
-//! must not know how a batch is sent on a stream.
+//! first of these watches reads the log, and the others take its batch without reading the store. This module must not
+//! know how a batch is sent on a stream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 
 use crate::{Cursor, Event, Lost, Most, ResourceId};
 
-/// Number of kept batches: enough for a few resources and for watches that are one batch behind.
+/// Maximum number of batches that are kept: enough for a few resources and for watches that are one batch behind.
 const KEPT_MAX: usize = 8;
 /// Limits of one batch: large enough that the cost of a socket write is spread over many events.
 const MOST: Most = Most { events: 256, bytes: 256 * 1024 };
 
-/// Watch events of one resource, or of one of its namespaces, encoded as they are sent.
+/// Watch events of one resource, in all namespaces or in one, encoded as they are sent.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Bytes,
@@ -94,7 +94,7 @@ impl Batches {
         Ok(Next::Batch(batch))
     }
 
-    /// Forgets all batches after a restore of the store.
+    /// Removes all batches after a restore of the store.
     pub fn forget(&self) {
         self.kept.lock().clear();
     }

@@ -1,7 +1,7 @@
 //! Compression of object versions that have not been written for a while.
 //!
-//! Owns the format, an LZ4 block with a dictionary, and the choice of the dictionary: a few objects of the same
-//! resource. Objects of one resource share most of their content: keys, owners of fields, namespaces. Unpacking a
+//! Owns the compressed format, an LZ4 block with a dictionary, and the choice of the dictionary: a few objects of the
+//! same resource. Objects of one resource share most of their content: keys, owners of fields, namespaces. Unpacking a
 //! version costs less than copying it over a socket. This module must not decide when to pack a version.
 
 use std::cell::RefCell;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use lz4_flex::block;
 
-/// Smallest dictionary in bytes: the common content of a few sorts of objects. Packing a version searches the whole
-/// dictionary.
+/// Smallest dictionary in bytes: room for the common content of a few sorts of objects. A dictionary is small because
+/// packing a version searches all of it.
 const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
-/// Largest dictionary, even if its first objects are larger.
+/// Largest dictionary in bytes, even if its first objects are larger.
 const DICTIONARY_MAX_BYTES: usize = 32 * 1024;
-/// Number of consecutive versions not worth packing after which a new dictionary is made, because the objects have
+/// If packing saves too little for this many versions in a row, a new dictionary is made, because the objects have
 /// changed.
 const POOR_MAX: u32 = 64;
 
@@ -23,8 +23,8 @@ const POOR_MAX: u32 = 64;
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// A block is made in this buffer and copied once, to its exact size. A block that shrank in its own allocation
-    /// would leave a gap.
+    /// A block is made in this buffer and copied once, to its exact size. If a block were made in its own allocation
+    /// and then shrunk, memory would be fragmented.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -68,7 +68,8 @@ impl Vocabulary {
         }
     }
 
-    /// Notes whether packing a version saved enough memory.
+    /// Counts versions for which packing did not save enough memory; after [`POOR_MAX`] in a row, a new dictionary
+    /// begins.
     pub(crate) fn judge(&mut self, worth: bool) {
         let Self::Made { poor, .. } = self else { return };
         *poor = if worth { 0 } else { *poor + 1 };

@@ -1,6 +1,6 @@
 //! A bounded ring of the newest commits without their objects, for the harness's ledger.
 //!
-//! The ring has only identities and revisions, so it can be far longer than the history of objects.
+//! The ring stores only identities and revisions, so it can contain far more commits than the store's history.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ pub struct RawCommit {
     pub at_us: u64,
     pub identity: Arc<Identity>,
     pub revision: u64,
-    /// How often the store had been restored before this commit.
+    /// Number of restores of the store before this commit.
     pub timeline: u32,
     pub change: Change,
-    /// How far the object's controller is.
+    /// The progress of the object's controller.
     pub progress: Progress,
 }
 
@@ -36,7 +36,7 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// A ring that keeps the newest `max` commits, at least one.
+    /// A ring that keeps the newest `max` commits; 0 counts as 1.
     pub fn new(max: usize) -> Self {
         Self { ring: VecDeque::new(), dropped: 0, max: max.max(1) }
     }
@@ -63,7 +63,6 @@ impl Commits {
         self.ring.iter().rev()
     }
 
-    /// The number of kept commits.
     pub fn count(&self) -> usize {
         self.ring.len()
     }

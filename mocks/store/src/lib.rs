@@ -1,9 +1,9 @@
 //! The multi-version store: every object, one global revision, and the log of events per resource.
 //!
 //! Owns the existing objects, their versions, and the events since the compaction floor. Each event is serialised once,
-//! as the JSON line that watches get; an object is a slice of that line. A watcher is a [`Cursor`] into the log, so ten
-//! thousand watchers cost only ten thousand cursors. The store must not do I/O, read a clock, or know HTTP: callers
-//! pass the time.
+//! as the JSON line that watches get; the object's JSON is a substring of that line. A watcher is a [`Cursor`] into the
+//! log, so ten thousand watchers cost only ten thousand cursors. The store must not do I/O, read a clock, or know HTTP:
+//! callers pass the time.
 
 pub mod batch;
 mod cold;
@@ -56,7 +56,6 @@ pub struct Place {
     pub name: Arc<str>,
 }
 
-/// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// The object must not exist.
@@ -70,7 +69,7 @@ pub enum Expect {
 pub enum Refused {
     /// The object exists although the write expected none.
     Exists,
-    /// The object has another revision than the expected one.
+    /// The object has another revision than expected.
     Stale,
     /// The object does not exist.
     Absent,
@@ -81,7 +80,7 @@ pub enum Refused {
 pub struct Limits {
     /// Maximum number of events of all resources together.
     pub history_max_events: usize,
-    /// Maximum number of bytes of the events' watch lines.
+    /// Maximum total size of the events' watch lines, in bytes.
     pub history_max_bytes: usize,
     /// Greatest age of an event, in microseconds.
     pub history_max_age_us: u64,
@@ -93,10 +92,10 @@ pub struct Limits {
 pub struct Store {
     revision: u64,
     floor: u64,
-    /// How often the store was restored.
+    /// Number of restores of the store so far.
     timeline: u32,
     shelves: Vec<Shelf>,
-    /// One entry per event of all logs, oldest first; events are dropped in this order.
+    /// One entry for each event of all resources' logs, oldest first; events are dropped in this order.
     order: VecDeque<Kept>,
     history_bytes: usize,
     /// The newest versions, which [`Store::cooling`] has not examined yet.
@@ -109,14 +108,16 @@ pub struct Store {
     limits: Limits,
 }
 
-/// Bytes of the newest versions that stay unpacked: watches need them now, and many of them are soon replaced.
+/// Total size in bytes of the newest versions, which stay unpacked: watches need them now, and many of them are soon
+/// replaced.
 const WARM_MAX_BYTES: usize = 384 * 1024;
-/// Smallest watch line to pack; packing a smaller line saves less than the pointer to its dictionary.
+/// Smallest watch line to pack, in bytes; packing a smaller line saves less memory than the pointer to its dictionary
+/// needs.
 const PACKED_FRAME_MIN_BYTES: usize = 512;
 /// Maximum number of unpacked versions that are examined after one write.
 const COOLING_LOOKS: usize = 4;
 
-/// A version to be packed. The packing itself needs no lock on the store.
+/// A version to be packed. Packing needs no lock on the store.
 #[derive(Debug)]
 pub struct Cooling {
     version: Arc<Version>,
@@ -216,7 +217,8 @@ impl Store {
         self.dependents.get(uid).map(|places| places.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The keys of up to `max` objects of one resource; a caller clears a namespace in steps without copying all keys.
+    /// The keys of up to `max` objects of one resource, so that a caller can clear a namespace without copying all keys
+    /// at once.
     pub fn places(&self, resource: ResourceId, namespace: Option<&str>, max: usize) -> Vec<Place> {
         let Some(shelf) = self.shelf(resource) else { return Vec::new() };
         let all = shelf.objects.iter().filter(|(ns, _)| namespace.is_none_or(|wanted| wanted == &***ns));
@@ -235,7 +237,8 @@ impl Store {
         }
     }
 
-    /// Writes a new version of an object: stamps the revision into it, serialises it once and appends the event.
+    /// Writes a new version of an object: writes the next revision into it, serialises it once and appends the event to
+    /// the log.
     pub fn put(
         &mut self,
         identity: &Arc<Identity>,
@@ -289,8 +292,8 @@ impl Store {
         Ok(self.shelf(resource).map_or_else(|| Cursor::start(revision), |shelf| shelf.log.after(revision)))
     }
 
-    /// Appends up to `max` further events up to revision `through` to `out`. Returns the last event's revision if more
-    /// events follow, else the lower of `through` and the store's revision.
+    /// Appends to `out` up to `max` further events, none after revision `through`. Returns the last event's revision if
+    /// more events follow, else the lower of `through` and the store's revision.
     pub fn pull(
         &self,
         resource: ResourceId,
@@ -307,7 +310,7 @@ impl Store {
         })
     }
 
-    /// Appends further events up to revision `through` to `out` until one limit of `most` is reached, at least one
+    /// Appends to `out` further events, none after revision `through`, until a limit in `most` is reached; at least one
     /// event if there is any. Returns whether no further event follows.
     pub fn pull_within(
         &self,
@@ -321,9 +324,9 @@ impl Store {
         self.shelf(resource).map_or(Ok(true), |shelf| shelf.log.pull(cursor, most, through, out))
     }
 
-    /// Drops the history up to and including `revision`: watches and lists that begin before it get 410 from now on. An
-    /// open watch that is a little behind goes on, because etcd's compaction does not touch a real server's watch
-    /// cache. The unread events of open watches stay within the limits of the history.
+    /// Drops the history up to and including `revision`: watches and lists that begin before that revision get 410 from
+    /// now on. An open watch that is a little behind continues, because etcd's compaction does not touch a real
+    /// server's watch cache. The unread events of open watches stay within the limits of the history.
     pub fn compact(&mut self, revision: u64) {
         self.floor = self.floor.max(revision.min(self.revision));
     }
@@ -333,8 +336,8 @@ impl Store {
         self.revision += 1;
     }
 
-    /// Drops events older than the configured age. Callers run this function regularly; each write enforces the limits
-    /// of number and bytes.
+    /// Drops events older than the configured age. Callers run this function regularly, because a write enforces only
+    /// the limits of number and bytes.
     pub fn expire(&mut self, now_us: u64) {
         let oldest_kept_us = now_us.saturating_sub(self.limits.history_max_age_us);
         while self.order.front().is_some_and(|kept| kept.at_us < oldest_kept_us) {
@@ -342,9 +345,9 @@ impl Store {
         }
     }
 
-    /// The next version to pack: the present state of an object that was not written for a while. Callers ask after
-    /// each write, so that many new objects never pile up unpacked. Superseded versions stay unpacked: the limits of
-    /// the history bound them, and most written objects are soon written again.
+    /// The next version to pack: the present state of an object that was not written for a while. Callers call this
+    /// function after each write, so that many new objects never stay unpacked. Superseded versions stay unpacked: the
+    /// limits of the history bound them, and most written objects are soon written again.
     pub fn cooling(&mut self) -> Option<Cooling> {
         for _ in 0..COOLING_LOOKS {
             if self.warm_bytes <= WARM_MAX_BYTES {
@@ -365,7 +368,7 @@ impl Store {
         None
     }
 
-    /// Notes for a resource whether packing one version saved enough memory.
+    /// Passes to the resource's dictionary whether packing one version saved enough memory.
     pub fn cooled(&mut self, resource: ResourceId, worth: bool) {
         self.shelf_mut(resource).vocabulary.judge(worth);
     }

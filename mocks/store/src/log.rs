@@ -1,8 +1,8 @@
 //! The event log of one resource, and cursors into the log.
 //!
-//! Owns positions; the store decides which events are dropped. Sequence numbers count the events of one resource since
-//! the start, so a cursor stays valid while old events are dropped. A cursor also stores the revision up to which it
-//! has passed all events. After a restore of the store, a cursor yields no event up to that revision.
+//! Owns the positions in a log; the store decides which events are dropped. Sequence numbers count the events of one
+//! resource since the start, so a cursor stays valid while old events are dropped. A cursor also stores the revision up
+//! to which it has passed all events. After a restore of the store, a cursor yields no event up to that revision.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::Event;
 pub struct Cursor {
     /// The sequence number of the next event to read.
     next: u64,
-    /// The revision up to which the reader knows all events.
+    /// The revision up to which the reader has read all events.
     after: u64,
     /// The number of restores of the log before the cursor's last read.
     rewinds: u32,
@@ -39,18 +39,18 @@ pub(super) struct Log {
     dropped: u64,
     dropped_through: u64,
     rewinds: u32,
-    /// The end of the log before its last restore, and the store's revision at that time. A reader at that end knew all
-    /// events up to that revision.
+    /// The end of the log before its last restore, and the store's revision before the restore. A reader at that end
+    /// had read all events up to that revision.
     end_before: (u64, u64),
 }
 
 impl Cursor {
-    /// A cursor into an empty log; its reader knows all events up to revision `after`.
+    /// A cursor into an empty log, whose reader has read all events up to revision `after`.
     pub fn start(after: u64) -> Self {
         Self { next: 0, after, rewinds: 0 }
     }
 
-    /// The revision up to which the reader knows all events.
+    /// The revision up to which the reader has read all events.
     #[inline]
     pub fn after(&self) -> u64 {
         self.after

@@ -1,12 +1,12 @@
 //! The order of keys in an object's JSON.
 //!
-//! Owns the keys that come first on the wire: people and many scripts need the type of an object at once. The other
+//! Owns the keys that are written first, because people and many scripts need the type of an object at once. All other
 //! keys follow in alphabetical order.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-/// The keys that are written first, as a real server does.
+/// The keys that are written first, as a real API server writes them.
 const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
 /// A JSON value that is serialised with `kind`, `apiVersion` and `metadata` first.

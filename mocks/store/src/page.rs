@@ -1,7 +1,7 @@
-//! Lists: one page of a consistent snapshot, at the present or at an older revision of the history.
+//! Lists of objects: one page of a consistent snapshot, at the present or at an older revision of the history.
 //!
-//! Owns the reconstruction of an old state: it takes the present state and undoes the changes after the wanted
-//! revision. The cost is the number of undone changes plus the page, never a copy of the store.
+//! Owns the reconstruction of an old state: the changes after the wanted revision are undone in the present state. The
+//! cost is proportional to the undone changes and the objects on the page; the store is never copied.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,7 +20,8 @@ pub struct Page {
     /// The last object of this page; set only if more objects follow.
     pub next: Option<After>,
     pub revision: u64,
-    /// Number of objects at that revision, including those that `keep` rejects; counted only if more objects follow.
+    /// Number of objects at the revision of the list, including those that `keep` rejects; counted only if more objects
+    /// follow.
     pub total: usize,
 }
 
@@ -79,7 +80,7 @@ impl Store {
 }
 
 impl Shelf {
-    /// The states at revision `at` of all objects that changed after it: each is the state before the object's first
+    /// The states at revision `at` of all objects that changed after `at`: each is the state before the object's first
     /// change.
     pub(super) fn undone(&self, namespace: Option<&str>, at: u64) -> Undone {
         let mut undone = Undone::new();

@@ -1,7 +1,7 @@
 //! Restores the store to an older revision, as from a backup of etcd.
 //!
 //! Owns the undoing of commits after a revision. After a restore, new commits get the undone revisions again; a
-//! timeline number distinguishes them. This module must not decide the answers to clients.
+//! timeline number distinguishes them. This module must not decide how requests for undone revisions are answered.
 
 use std::sync::Arc;
 
@@ -16,9 +16,8 @@ pub struct Rewound {
     pub at_us: u64,
     /// The newest revision before the restore.
     pub from: u64,
-    /// The newest revision after the restore; the next write gets the following one.
+    /// The newest revision after the restore; the next write gets the following revision.
     pub to: u64,
-    /// The number of undone commits.
     pub undone: usize,
     /// The new timeline number, which later commits carry.
     pub timeline: u32,
@@ -27,14 +26,12 @@ pub struct Rewound {
 /// Why the store cannot be restored to a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RewindError {
-    /// The history does not reach back to the requested revision.
     #[error("failed to go back to revision {to}: the history begins after {floor}")]
     Compacted {
         to: u64,
         /// The oldest revision to which the store can be restored.
         floor: u64,
     },
-    /// The revision does not exist yet.
     #[error("failed to go back to revision {to}: the newest one is {current}")]
     NotYet { to: u64, current: u64 },
 }
@@ -71,7 +68,7 @@ impl Store {
         Ok(Rewound { at_us, from, to, undone, timeline: self.timeline })
     }
 
-    /// The newest revision that existed at `at_us`, or the oldest one that can be restored if that is newer.
+    /// The newest revision that existed at `at_us`, or the oldest restorable revision if that is newer.
     pub fn revision_at(&self, at_us: u64) -> u64 {
         let oldest = self.floor.max(FIRST);
         let known = self.order.partition_point(|kept| kept.at_us <= at_us);

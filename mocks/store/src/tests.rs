@@ -59,7 +59,7 @@ fn write_at(store: &mut Store, resource: ResourceId, namespace: &str, name: &str
     store.put(&identity, expect, &mut value, Facts::default(), at_us).unwrap();
 }
 
-/// Runs the steps; returns the store and the state of the tested resource after every revision.
+/// Makes the random changes; returns the store and the state of the tested resource after every revision.
 fn run(steps: &[Step]) -> (Store, BTreeMap<u64, State>) {
     let mut store = Store::new(LIMITS);
     let mut state = State::new();

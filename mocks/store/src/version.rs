@@ -1,8 +1,8 @@
-//! One version of one object: its identity, its JSON as shared bytes, and the few facts that selectors need.
+//! One version of one object: its identity, its JSON as shared bytes, and the few values that selectors need.
 //!
 //! Owns the layout of a watch line, `{"type":"ADDED","object":` + object + `}\n`, and how the line is stored: unpacked
-//! as on the wire, or packed ([`super::cold`]). A packed line reads like an unpacked one. This module must not know
-//! resources, nor when a version is packed.
+//! as on the wire, or packed ([`super::cold`]). Callers read packed and unpacked lines in the same way. This module
+//! must not know resources, nor when a version is packed.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -23,12 +23,12 @@ const PACKED_GAIN_MIN: usize = 8;
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// A watch line is made in this buffer and copied once, to its exact size. Lines that grow and shrink in their own
-    /// allocations leave gaps, which cost more than the copy.
+    /// A watch line is made in this buffer and copied once, to its exact size. If lines grew and shrank in their own
+    /// allocations, memory would be fragmented, which costs more than the copy.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The facts of an object without labels, fields and other facts; most objects share this value.
+/// The facts of an object that has no labels, no selectable fields and no other facts; most objects share this value.
 static NO_FACTS: LazyLock<Facts> = LazyLock::new(Facts::default);
 
 /// Values that all versions of an object share.
@@ -43,7 +43,7 @@ pub struct Identity {
     pub uid: Arc<str>,
 }
 
-/// Values that are read from an object when it is written, so that a delivery parses no JSON.
+/// Values that are read from an object when it is written, so that sending its event parses no JSON.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The labels, sorted by key.
@@ -53,7 +53,7 @@ pub struct Facts {
     pub owners: Box<[Arc<str>]>,
     /// Whether the object is being deleted.
     pub finalizing: bool,
-    /// How far the object's controller is.
+    /// The progress of the object's controller.
     pub progress: Progress,
 }
 
@@ -69,7 +69,8 @@ pub struct Version {
     head: u8,
 }
 
-/// The stored watch line of a version. The type is small because every object has one; most lines are soon packed.
+/// The stored watch line of a version. The type is small because every object has a `Frame`. Unpacked lines are boxed,
+/// because most lines are soon packed.
 #[derive(Debug)]
 enum Frame {
     Wire(Box<Bytes>),
@@ -93,7 +94,7 @@ impl Identity {
 }
 
 impl Version {
-    /// Stamps `revision` into `metadata.resourceVersion` and serialises the object inside its watch line.
+    /// Writes `revision` into `metadata.resourceVersion` and serialises the object inside its watch line.
     pub fn stamp(identity: Arc<Identity>, revision: u64, change: Change, value: &mut Value, facts: Facts) -> Self {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
@@ -181,7 +182,7 @@ impl Version {
         matches!(&*self.frame.read(), Frame::Packed(_))
     }
 
-    /// The object, parsed; only for writes and for rare representations.
+    /// Parses the object's JSON; used only for writes and for rarely requested representations.
     pub fn value(&self) -> Value {
         self.with_object(|json| serde_json::from_slice(json).expect("the store serialised these bytes itself"))
     }

@@ -1,10 +1,10 @@
 //! The watches that wait for events, by resource.
 //!
 //! Owns the wakers of all watches. A write only marks its resource. One task wakes the watches of all marked resources
-//! and then rests, longer after waking many watches or after many commits ([`rest`]). Under load, each watch finds many
-//! events at once, and a write never pays for ten thousand watchers. In one round, all watches get the events up to the
-//! same revision ([`Wakers::reached`]). All watches therefore share one serialised batch, and later commits cause no
-//! second, smaller write.
+//! and then pauses, longer after waking many watches or after many commits ([`rest`]). Under load, each watch then gets
+//! many events at once, and a write does not wait until ten thousand watchers are woken. All watches that are woken
+//! together get the events up to the same revision ([`Wakers::reached`]). These watches therefore share one serialised
+//! batch, and later commits cause no second, smaller write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,8 @@ use crate::ResourceId;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
 const REST_FOR_EACH: Duration = Duration::from_micros(50);
-/// The rest after a round, for each commit of the round, so that many thousand commits a second come in larger rounds.
+/// The time by which each commit since the previous waking lengthens the pause, so that at many thousand commits a
+/// second, watches are woken less often.
 const REST_FOR_COMMIT: Duration = Duration::from_micros(25);
 const REST_FOR_COMMITS_MAX: Duration = Duration::from_millis(4);
 
@@ -93,21 +94,21 @@ impl Wakers {
     }
 }
 
-/// The counts of one round of waking.
+/// The counts of one waking of watches.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
     /// Number of watches that were woken.
     pub woken: usize,
-    /// Number of commits of all resources since the previous round.
+    /// Number of commits of all resources since the previous waking.
     pub commits: u64,
 }
 
-/// The pause after a round.
+/// The pause after watches were woken.
 ///
-/// A socket write costs as much as a dozen events, and waking a task as much as several events, so fewer rounds make
-/// events cheaper. A single watch gets its events every millisecond. Of a hundred watches, each waits up to 5 ms for
-/// its events; at twenty thousand commits a second, each waits two milliseconds. No watch waits longer than 20 ms. The
-/// first event after a rest without events is sent at once.
+/// A socket write costs as much as a dozen events, and waking a task as much as several events, so waking watches less
+/// often makes events cheaper. A single watch gets its events every millisecond, and every 2 ms at twenty thousand
+/// commits a second. With a hundred watches and few commits, each waits up to 5 ms. No watch waits longer than 20 ms.
+/// The first event after a pause without events is sent at once.
 pub fn rest(round: Round) -> Duration {
     let woken = REST_FOR_EACH.saturating_mul(u32::try_from(round.woken).unwrap_or(u32::MAX));
     let commits = REST_FOR_COMMIT.saturating_mul(u32::try_from(round.commits).unwrap_or(u32::MAX));
@@ -128,8 +129,8 @@ mod tests {
         assert_eq!(rest(usize::MAX), REST_MAX);
     }
 
-    /// At a steady rate of commits, the rest settles to a fixed length, although its length depends on the commits of
-    /// the last rest.
+    /// At a steady rate of commits, the pause settles to a fixed length, although each pause depends on the commits
+    /// during the previous pause.
     #[test]
     fn many_commits_come_in_larger_rounds() {
         let settled = |per_ms: u64| {

@@ -1,15 +1,13 @@
-//! Addresses in configurations and flags: their ports, and their form without secrets.
+//! Addresses in configurations and flags: their ports, and how they are printed without secrets.
 //!
 //! This module checks the port of an address, because URL parsers treat an invalid port as absent and use the default.
 //! Load for port 99999 would then go to port 443, where another program may listen.
 
-/// Why an address cannot be used. The text follows "failed to parse" and contains no password.
+/// Why an address cannot be used. The message continues the words "failed to parse" and contains no password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// The text after the colon is no port.
     #[error("`{text}` is no port: write a number from 1 to 65535, or leave `:{text}` out")]
     Port { text: String },
-    /// The address contains a user or a password before the host.
     #[error("it has a user or password before the host: leave out everything up to the `@`")]
     User,
 }

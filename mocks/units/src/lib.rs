@@ -2,8 +2,8 @@
 //! addresses.
 //!
 //! Every quantity has a unit. A bare number is an error, because a reader cannot tell whether `30` means seconds or
-//! milliseconds. The error shows the right form. This crate owns the written form of quantities, and does not know
-//! their uses.
+//! milliseconds. The error shows a correct example. This crate owns how quantities are written, and does not know their
+//! uses.
 
 mod address;
 mod bytes;
@@ -15,39 +15,37 @@ pub use bytes::{Bytes, Growth, Throughput};
 pub use rate::Rate;
 pub use span::Span;
 
-/// Why a text is no quantity. The message follows "failed to parse", and contains the text and the right form.
+/// Why a text is no quantity. The message continues the words "failed to parse", and contains the text and a correct
+/// example.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The number has no unit.
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
         text: String,
-        /// A text that is accepted.
+        /// A correct example of the quantity.
         example: &'static str,
     },
     /// The quantity has no such unit.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}, for example `{example}`")]
     UnknownUnit {
         text: String,
-        /// The unit in the text.
         unit: String,
         /// The units of the quantity.
         known: &'static str,
-        /// A text that is accepted.
+        /// A correct example of the quantity.
         example: &'static str,
     },
-    /// The text is no number, or a negative number.
     #[error("`{text}` is not a quantity: write a number and a unit, for example `{example}`")]
     NotANumber {
         text: String,
-        /// A text that is accepted.
+        /// A correct example of the quantity.
         example: &'static str,
     },
-    /// The number is larger than allowed.
+    /// The number is larger than the largest accepted value.
     #[error("`{text}` is too large: the most is {most}")]
     TooLarge {
         text: String,
-        /// The largest accepted value.
+        /// The largest accepted value, as text.
         most: &'static str,
     },
 }
@@ -65,7 +63,7 @@ fn split<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a str), Err
     Ok((number, unit))
 }
 
-/// Implements the serde and schema traits of a quantity by its `FromStr` and `Display`.
+/// Implements the serde and schema traits of a quantity with its `FromStr` and `Display`.
 macro_rules! spelled {
     ($type:ident, $expecting:literal, $pattern:literal) => {
         impl serde::Serialize for $type {

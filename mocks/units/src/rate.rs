@@ -10,7 +10,8 @@ const EXAMPLE: &str = "200/s";
 /// The highest rate. A higher rate would need more than a thousand arrivals in each microsecond.
 const MOST_PER_SECOND: f64 = 1e9;
 
-/// A number per unit of time, written `200/s`, `30/m` or `5/h`. Zero is allowed: the user of the rate decides.
+/// A number per unit of time, written `200/s`, `30/m` or `5/h`. Zero is accepted here; the code that uses the rate may
+/// refuse zero.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Rate {
     per_second: f64,
@@ -19,7 +20,7 @@ pub struct Rate {
 impl Rate {
     pub const ONE_PER_SECOND: Self = Self { per_second: 1.0 };
 
-    /// A number per second. Negative and non-finite numbers count as zero.
+    /// Makes a rate from a number per second. Negative and non-finite numbers count as zero.
     pub fn per_second(number: f64) -> Self {
         let sane = if number.is_finite() { number.clamp(0.0, MOST_PER_SECOND) } else { 0.0 };
         Self { per_second: sane }

@@ -8,7 +8,7 @@ use crate::{Error, spelled, split};
 
 const EXAMPLE: &str = "15s";
 const KNOWN: &str = "us, ms, s, m, h";
-/// The longest span, a year: longer than any soak, and too short to overflow.
+/// The longest span in seconds, a year: longer than any soak, and too short to overflow.
 const MOST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 
 /// A length of time, written `200us`, `250ms`, `1.5s`, `10m` or `100h`. Resolution: microseconds.

@@ -1,6 +1,6 @@
 //! The simulated controller of `PersistentVolumeClaim`s and of the `PersistentVolume`s that are bound to them.
 //!
-//! If no volume belongs to a claim, this module makes one, as a provisioner does; storage classes are ignored.
+//! If no volume belongs to a claim, this module makes a volume, as a provisioner does; storage classes are ignored.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn bind(scene: &mut Scene<'_>, key: &Key, claim: &Value) {
     scene.status(BY, key.clone(), claim, status);
 }
 
-/// The volume that a claim names, or the volume that names the claim.
+/// The volume that a claim names, or else a volume that names the claim.
 fn volume_of(scene: &Scene<'_>, claim: &Value) -> Option<Arc<Value>> {
     let wanted = text(claim, "/spec/volumeName");
     if !wanted.is_empty() {

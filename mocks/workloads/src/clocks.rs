@@ -1,5 +1,5 @@
-//! Times at which the steps of objects began. Objects do not contain them: Pods become ready within less than a second,
-//! and times in the API are whole seconds.
+//! Times at which objects began to wait, for example to become ready. Objects do not contain these times: Pods become
+//! ready in less than a second, and times in the API are whole seconds.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use jiff::Timestamp;
 /// Times of one object that the object itself does not contain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clock {
-    /// For each step that waits, its name (`bound`, `ready`) and the begin of the wait.
+    /// Each transition that waits (`bound`, `ready`), and the time at which its wait began.
     since: Vec<(&'static str, Timestamp)>,
-    /// Faults that keep the object from being ready now and whose hits are already counted.
+    /// Faults that keep the object from being ready now and whose hit is already counted.
     pub(crate) told: Vec<(u64, Timestamp)>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Clock {
 pub(crate) struct Clocks(HashMap<Box<str>, Clock>);
 
 impl Clocks {
-    /// The begin of a step's wait; starts the wait if it is not running.
+    /// The time at which the wait of a transition began; starts the wait if it is not running.
     pub(crate) fn since(&mut self, uid: &str, step: &'static str, now: Timestamp) -> Timestamp {
         let clock = self.of(uid);
         if let Some((_, since)) = clock.since.iter().find(|(known, _)| *known == step) {
@@ -29,12 +29,12 @@ impl Clocks {
         now
     }
 
-    /// Ends the wait of a step, so that the next wait starts anew.
+    /// Ends the wait of a transition, so that the next wait starts anew.
     pub(crate) fn restart(&mut self, uid: &str, step: &'static str) {
         self.ends(uid, step);
     }
 
-    /// Ends the wait of a step; returns whether the step was waiting.
+    /// Ends the wait of a transition; returns whether the wait was running.
     pub(crate) fn ends(&mut self, uid: &str, step: &'static str) -> bool {
         let Some(clock) = self.0.get_mut(uid) else { return false };
         let known = clock.since.len();

@@ -25,7 +25,7 @@ const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
-/// The Pods of each node, oldest first.
+/// The Pods of one `DaemonSet` by node name, oldest first.
 type OfNode = BTreeMap<String, Vec<Arc<Value>>>;
 
 pub(super) fn look(scene: &mut Scene<'_>, key: &Key, set: &Value) {
@@ -61,7 +61,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, set: &Value) {
     scene.status(KEEPER.by, key.clone(), set, status);
 }
 
-/// Creates missing Pods, and deletes Pods that have ended or run on wrong nodes.
+/// Creates missing Pods, and deletes Pods that have ended or run on nodes that the `DaemonSet` does not select.
 fn keep(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &OfNode, hash: &str) {
     for (node, there) in pods {
         let mut stays = wanted.contains(node);
@@ -79,7 +79,7 @@ fn keep(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &Of
     }
 }
 
-/// Deletes Pods of an older template, at most as many as `maxUnavailable` allows.
+/// Deletes Pods of older templates, at most as many as `maxUnavailable` allows, so that they are made anew.
 fn roll(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &OfNode, hash: &str) {
     if set["spec"]["updateStrategy"]["type"] == "OnDelete" {
         return;

@@ -1,6 +1,6 @@
 //! Deployments: one `ReplicaSet` for each template, and the rollout from one template to the next.
 //!
-//! Owns the order of the steps, as in `deployment_controller.go` of Kubernetes: make the template's `ReplicaSet`, scale
+//! Owns the order of actions, as in `deployment_controller.go` of Kubernetes: make the template's `ReplicaSet`, scale
 //! up, scale down, clean the history, and write the status last.
 
 mod history;
@@ -18,12 +18,11 @@ use super::scene::Scene;
 use super::template::{controlled_by, set};
 
 const BY: &str = "deployment-controller";
-/// The annotation with the number of a template.
+/// The annotation of a `ReplicaSet` with the revision number of its template.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The annotation of a `ReplicaSet` with the Deployment's wanted replicas at its last step.
+/// The annotation of a `ReplicaSet` with the Deployment's wanted replicas when the controller last processed it.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// The label that identifies the Pods of one template.
 const HASH: &str = "pod-template-hash";
 
 /// The `ReplicaSet`s of a Deployment.
@@ -142,7 +141,7 @@ fn is_rolling(deployment: &Value) -> bool {
     text(deployment, "/spec/strategy/type") != "Recreate"
 }
 
-/// The number of Pods above the wanted number (surge), and the number of Pods that may be unavailable.
+/// The allowed number of Pods above the wanted number (surge), and the number of Pods that may be unavailable.
 fn room(deployment: &Value) -> (i64, i64) {
     let wanted = number(deployment, "/spec/replicas");
     if !is_rolling(deployment) {

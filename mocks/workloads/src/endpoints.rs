@@ -1,4 +1,4 @@
-//! The addresses of a Service's Pods, in two forms: `Endpoints` and `EndpointSlice`s.
+//! Writes the addresses of a Service's Pods as `Endpoints` and as `EndpointSlice`s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn is_headless(service: &Value) -> bool {
     text(service, "/spec/clusterIP") == "None"
 }
 
-/// The ports of a Service for one Pod, in a form that fits `Endpoints` and `EndpointSlice`s.
+/// The ports of a Service for one Pod, with the fields that `Endpoints` and `EndpointSlice`s have in common.
 fn ports(service: &Value, pod: &Value) -> Vec<Value> {
     let ports = list(service, "/spec/ports").iter().filter_map(|port| {
         let mut found = json!({"port": service::target(port, pod)?, "protocol": text(port, "/protocol")});
@@ -184,7 +184,7 @@ fn slices(scene: &mut Scene<'_>, key: &Key, service: &Value, pods: &[Arc<Value>]
     }
 }
 
-/// The wanted slices of a Service, each with its ports and endpoints; at least one slice.
+/// The ports and endpoints of each `EndpointSlice` that a Service must have; at least one.
 fn wanted(service: &Value, pods: &[Arc<Value>]) -> Vec<(Vec<Value>, Vec<Value>)> {
     let all_ready = service["spec"]["publishNotReadyAddresses"] == json!(true);
     let mut by_ports: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();

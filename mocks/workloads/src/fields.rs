@@ -60,7 +60,7 @@ pub(crate) fn controller(value: &Value) -> Option<&Value> {
     list(value, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == json!(true))
 }
 
-/// Adds a number to a status unless it is 0, like Go's `omitempty`.
+/// Adds a number to a status unless the number is 0, like Go's `omitempty`.
 pub(crate) fn put(status: &mut Map<String, Value>, key: &str, number: i64) {
     if number == 0 {
         status.remove(key);
@@ -69,7 +69,7 @@ pub(crate) fn put(status: &mut Map<String, Value>, key: &str, number: i64) {
     }
 }
 
-/// A number, or a percentage of `of` that is rounded up or down.
+/// Reads a number, or a percentage of `of` that is rounded up or down.
 pub(crate) fn share(value: &Value, of: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number;
@@ -99,7 +99,7 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
         })
 }
 
-/// The 32-bit FNV-1a hash of a value, in the letters of `pod-template-hash`.
+/// The 32-bit FNV-1a hash of a value, written with the letters that `pod-template-hash` uses.
 pub(crate) fn hash(value: &Value, collisions: i64) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut text = value.to_string();

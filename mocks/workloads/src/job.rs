@@ -1,4 +1,4 @@
-//! Jobs: create Pods that run to an end, and count them.
+//! Jobs: create Pods that run until they end, and count them.
 
 mod indexes;
 
@@ -73,8 +73,8 @@ fn uncounted(status: &Value) -> BTreeSet<&str> {
     list(status, "/uncountedTerminatedPods/succeeded").iter().filter_map(Value::as_str).collect()
 }
 
-/// The status of a Job with its counts. A Pod that has ended is first noted, then its finalizer is removed, then it is
-/// counted.
+/// The status of a Job with its counts. An ended Pod is first listed in the status, then its finalizer is removed, then
+/// the Pod is counted.
 fn counted(scene: &Scene<'_>, job: &Value, pods: &[Arc<Value>]) -> Value {
     let old = &job["status"];
     let mut status = old.clone();
@@ -169,7 +169,6 @@ fn expire(scene: &mut Scene<'_>, job: &Value) {
     scene.write(Author::Controller("ttl-after-finished-controller"), key, Verb::Delete, body);
 }
 
-/// The completion index of a Pod of an indexed Job.
 fn index(pod: &Value) -> Option<i64> {
     annotation(pod, indexes::INDEX).parse().ok()
 }

@@ -73,7 +73,7 @@ impl Kind {
         format!("/{root}/{version}{inside}/{plural}{name}")
     }
 
-    /// Whether a fault may name this kind: objects of such kinds become ready.
+    /// Whether a fault may name this kind, because its objects become ready.
     pub(crate) fn is_workload(self) -> bool {
         !matches!(self, Self::Node | Self::Volume | Self::Revision | Self::Endpoints | Self::Slice)
     }

@@ -1,9 +1,9 @@
 //! The simulated scheduler, kubelets and controllers of a cluster.
 //!
 //! Owns one [`Machine`]. The machine observes every change of the kinds in [`Kind`]. [`Machine::step`] gets the time
-//! and returns the writes that a real cluster's programs would make next, each with its author ([`Author`]). Statuses
-//! are those of kube-controller-manager 1.34. The crate is pure: it has no clock, no socket and no store. Each kind of
-//! workload is in one file.
+//! and returns the writes that the programs of a real cluster would make next, each with the program ([`Author`]).
+//! Statuses are those of kube-controller-manager 1.34. The crate is pure: it has no clock, no socket and no store. Each
+//! kind of workload has its own file.
 
 mod claim;
 mod clocks;
@@ -44,7 +44,7 @@ pub struct Config {
     /// How long a Pod runs if its `restartPolicy` is `Never` or `OnFailure` and no Job owns it; `None` means for ever.
     /// A Job's Pods run for `ready_after`.
     pub ends_after: Option<SignedDuration>,
-    /// Number of nodes that are made at the start; a `DaemonSet` has a Pod on each node.
+    /// Number of nodes that the simulation creates at the start; a `DaemonSet` has a Pod on each node.
     pub nodes: u32,
     /// The seed that decides which workloads a fault hits.
     pub seed: u64,

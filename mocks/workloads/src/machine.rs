@@ -1,7 +1,7 @@
 //! The state machine of the simulated controllers: the queue of objects to process, and the times to process them.
 //!
-//! Owns the queue, which contains an object at most once. An object is added when it changes, when an object that it
-//! owns or needs changes, or when its time has come.
+//! The queue contains an object at most once. An object is added when it changes, when an object that it owns or needs
+//! changes, or when a time for which it waits has come.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use super::trouble::{Hit, Trouble};
 use super::write::{Batch, Verb};
 use super::{Config, claim, daemon_set, deployment, endpoints, job, node, pod, replica_set, service, stateful_set};
 
-/// Maximum number of objects that one step processes; each object needs a few writes.
+/// Maximum number of objects that one call of [`Machine::step`] processes; each object needs a few writes.
 const KEYS_MAX: usize = 128;
 /// Time until an object is processed again after a refused write; the time doubles with each refusal.
 const RETRY: SignedDuration = SignedDuration::from_millis(250);
-/// Time until an object is processed again after a stale write; writes in progress are done by then.
+/// Time until an object is processed again after a conflict; other writes of the object are finished by then.
 const STALE: SignedDuration = SignedDuration::from_millis(20);
 const RETRY_MAX: SignedDuration = SignedDuration::from_secs(30);
 /// Number of doublings of [`RETRY`] until it is longer than [`RETRY_MAX`].
@@ -31,7 +31,7 @@ const DOUBLINGS_MAX: u32 = 8;
 /// Maximum number of hits of faults that are kept until a caller takes them.
 const HITS_MAX: usize = 8192;
 
-/// Why writes for an object were refused.
+/// The last refusal of a write for an object.
 #[derive(Debug, Clone)]
 struct Refusal {
     times: u32,
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Notes the present state of an object; `None` means that the object was deleted.
+    /// Stores the present state of an object; `None` means that the object was deleted.
     pub fn observe(&mut self, key: &Key, value: Option<Value>) {
         let value = value.map(Arc::new);
         let (before, fits) = self.objects.put(key, value.as_ref());
@@ -105,7 +105,7 @@ impl Machine {
         self.overflown
     }
 
-    /// Forgets all objects that are not in `there`, after a restore of the store.
+    /// Removes all objects that are not in `there`, after a restore of the store.
     pub fn forget_others(&mut self, there: &BTreeSet<Key>) {
         let gone: Vec<Key> = self.objects.keys().filter(|key| !there.contains(key)).cloned().collect();
         for key in gone {
@@ -124,13 +124,13 @@ impl Machine {
         self.dirty.extend(keys.cloned());
     }
 
-    /// The time of the next step, unless an object changes earlier.
+    /// The time at which [`Machine::step`] must be called next, unless an object changes earlier.
     pub fn due(&self) -> Option<Timestamp> {
         if self.dirty.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(Timestamp::MIN) }
     }
 
-    /// Processes objects that changed or are due; returns the writes. A caller must make and report all these writes
-    /// before it calls `step` again.
+    /// Processes objects that changed or whose waiting time is over; returns the writes. A caller must make and report
+    /// all these writes before it calls `step` again.
     pub fn step(&mut self, now: Timestamp) -> Vec<Batch> {
         while let Some((at, key)) = self.due.first().cloned().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, key.clone()));
@@ -175,7 +175,7 @@ impl Machine {
         batches
     }
 
-    /// Notes that all writes of a batch were accepted.
+    /// Records that the server accepted all writes of a batch.
     pub fn done(&mut self, batch: &Batch) {
         // The reason of the refusal is in a condition that is removed now.
         if !batch.held_back && self.refused.remove(&batch.of).is_some() {
@@ -183,12 +183,12 @@ impl Machine {
         }
     }
 
-    /// Notes that a write was refused because the object had changed; the object is processed again.
+    /// Records that the server refused a write because the object had changed; the object is processed again.
     pub fn stale(&mut self, of: &Key, now: Timestamp) {
         self.schedule(of, now.checked_add(STALE).unwrap_or(now));
     }
 
-    /// Notes that a write was refused for a reason that may persist.
+    /// Records that the server refused a write for a reason that may persist; later attempts come at growing intervals.
     pub fn refused(&mut self, of: &Key, why: &str, now: Timestamp) {
         if self.objects.get(of).is_none() {
             return;

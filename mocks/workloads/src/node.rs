@@ -1,4 +1,4 @@
-//! The nodes on which Pods run, if the cluster has no nodes of its own.
+//! The nodes on which Pods run, if clients have created no nodes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fields::{controller, text, uid};
 use super::kind::{Key, Kind};
 
-/// Maximum number of objects that are kept, of about 4 KiB each; further objects are ignored.
+/// Maximum number of objects that are kept, each about 4 KiB; further objects are ignored.
 pub(crate) const OBJECTS_MAX: usize = 50_000;
 
 #[derive(Debug, Default)]
@@ -49,7 +49,6 @@ impl Objects {
         (before, true)
     }
 
-    /// Whether the limit of objects is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.all.len() >= OBJECTS_MAX
     }

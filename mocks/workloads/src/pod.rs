@@ -1,4 +1,4 @@
-//! Pods: a scheduler assigns nodes, and kubelets write the status.
+//! Pods: the simulated scheduler assigns nodes, and simulated kubelets write the status.
 
 mod status;
 
@@ -104,9 +104,9 @@ fn stage(scene: &mut Scene<'_>, pod: &Value) -> Stage {
     Stage::Ready
 }
 
-/// How long the containers of a Pod run until they succeed; `None` means for ever. In a real cluster, only the program
-/// in the container decides, and even a server may have `restartPolicy: Never`. So without a configured time, the
-/// policy ends only Pods of Jobs.
+/// How long the containers of a Pod run until they succeed; `None` means for ever. In a real cluster, the program in
+/// the container decides when it ends, and even a server may have `restartPolicy: Never`. Without a configured time,
+/// therefore only Pods of Jobs end.
 fn runs_for(scene: &Scene<'_>, pod: &Value) -> Option<SignedDuration> {
     if matches!(text(pod, "/spec/restartPolicy"), "" | "Always") {
         return None;
@@ -151,7 +151,6 @@ fn workload(scene: &Scene<'_>, pod: &Value) -> (Key, String) {
     at
 }
 
-/// Whether the Pod has succeeded or failed.
 pub(crate) fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
@@ -180,7 +179,7 @@ pub(crate) fn available(pod: &Value, least_s: i64, now: Timestamp) -> (bool, Opt
     if due <= now { (true, None) } else { (false, Some(due)) }
 }
 
-/// Counts ready and available Pods. The owner is processed again when a further Pod becomes available.
+/// Counts ready and available Pods. The Pods' owner is processed again when a further Pod becomes available.
 pub(crate) fn count<'p>(scene: &mut Scene<'_>, pods: impl Iterator<Item = &'p Value>, least_s: i64) -> (i64, i64) {
     let (mut ready, mut ripe) = (0, 0);
     for pod in pods {
@@ -194,7 +193,8 @@ pub(crate) fn count<'p>(scene: &mut Scene<'_>, pods: impl Iterator<Item = &'p Va
     (ready, ripe)
 }
 
-/// The order in which surplus Pods are deleted: the Pod with the least progress first; of equal ones the youngest.
+/// The rank by which surplus Pods are deleted: the Pod with the least progress first; of Pods with equal progress, the
+/// youngest.
 pub(crate) fn rank(pod: &Value) -> (bool, u8, bool, std::cmp::Reverse<String>, String) {
     let phase = match text(pod, "/status/phase") {
         "Running" => 2,

@@ -1,5 +1,5 @@
-//! The queue of objects to process. Each object is in the queue once, in order of arrival, so a kind with many changes
-//! does not delay another kind.
+//! The queue of objects to process. Each object is in the queue at most once, in order of arrival, so a kind with many
+//! changes does not delay another kind.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -10,7 +10,7 @@ use super::kind::{Key, Kind};
 use super::scene::Scene;
 use super::template::{controlled_by, set};
 
-/// The form of `ControllerRevision`s for one kind of owner.
+/// The program that writes the `ControllerRevision`s of one kind of owner, and their label.
 pub(crate) struct Keeper {
     pub(crate) by: &'static str,
     pub(crate) kind: Kind,

@@ -1,4 +1,4 @@
-//! The input and output of processing one object.
+//! The state, the active faults and the writes while the machine processes one object.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -11,11 +11,10 @@ use super::objects::Objects;
 use super::trouble::{Hit, Trouble};
 use super::write::{Author, Verb, Write};
 
-/// Maximum number of writes for one object in one step; the next step makes the rest. A real `ReplicaSet` controller
-/// makes 500 Pods at a time.
+/// Maximum number of writes for one object in one call of `Machine::step`; the next call returns the rest. A real
+/// `ReplicaSet` controller makes up to 500 Pods at a time.
 pub(crate) const WRITES_MAX: usize = 64;
 
-/// The processing of one object.
 pub(crate) struct Scene<'m> {
     pub(crate) now: Timestamp,
     pub(crate) config: &'m Config,
@@ -42,7 +41,7 @@ impl<'m> Scene<'m> {
         Self { now, config, objects, clocks, troubles, refused, addresses, writes, hits, again: None }
     }
 
-    /// Requests that the object is processed again at `at`, if it does not change earlier.
+    /// Requests that the machine processes the object again at `at`, if the object does not change earlier.
     pub(crate) fn again(&mut self, at: Timestamp) {
         self.again = Some(self.again.map_or(at, |known| known.min(at)));
     }
@@ -51,13 +50,14 @@ impl<'m> Scene<'m> {
         self.again
     }
 
-    /// Number of further writes that may be added: one more than [`WRITES_MAX`] in total, to show that writes remain.
+    /// Number of further writes that may be added. In total one more than [`WRITES_MAX`] may be added, to show that
+    /// writes remain.
     pub(crate) fn room(&self) -> usize {
         (WRITES_MAX + 1).saturating_sub(self.writes.len())
     }
 
-    /// Whether a step of an object has waited for `after`; if not, the object is processed again when the time has
-    /// passed.
+    /// Whether the transition `step` of an object has waited for the time `after`; if not, the object is processed
+    /// again when that time has passed.
     pub(crate) fn waited(&mut self, object: &Value, step: &'static str, after: SignedDuration) -> bool {
         let since = self.clocks.since(uid(object), step, self.now);
         let due = since.checked_add(after).unwrap_or(Timestamp::MAX);
@@ -67,9 +67,9 @@ impl<'m> Scene<'m> {
         due <= self.now
     }
 
-    /// Whether a fault keeps a workload from being ready now. `object` becomes ready in this step; `of` is the affected
-    /// workload. Each outage counts one hit, and only if the workload would be ready without the fault. After an
-    /// outage, the step waits for its full time again.
+    /// Whether a fault keeps a workload from being ready now. `object` is about to become ready through the transition
+    /// `step`; `of` is the affected workload. Each outage counts one hit, and only if the workload would be ready
+    /// without the fault. After an outage, `step` waits for its full time again.
     pub(crate) fn is_down(&mut self, object: &Value, (of, of_uid): (&Key, &str), step: &'static str) -> bool {
         let would = self.waited(object, step, self.config.ready_after);
         let mut down = false;
@@ -112,7 +112,7 @@ impl<'m> Scene<'m> {
         self.writes.push(Write { by, key, verb, body });
     }
 
-    /// Creates an object; without a name, the server makes one from `generateName`.
+    /// Creates an object; without a name, the server makes a name from `generateName`.
     pub(crate) fn create(&mut self, by: &'static str, kind: Kind, body: Value) {
         let key = Key::new(kind, namespace(&body), name(&body));
         self.write(Author::Controller(by), key, Verb::Create, body);

@@ -13,7 +13,6 @@ const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// The first two bytes of load balancers' addresses: 198.18.0.0/15 is for benchmarks (RFC 2544).
 const NET: [u8; 2] = [198, 18];
 
-/// Whether a Service selects Pods with these labels.
 pub(super) fn selects(service: &Value, labels: &Value) -> bool {
     let selector = map(service, "/spec/selector");
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))

@@ -75,7 +75,7 @@ impl Look<'_> {
         }
     }
 
-    /// Creates missing Pods, in the order of their numbers. Returns `false` if it must wait for a Pod.
+    /// Creates missing Pods, in the order of their numbers. Returns `false` if a Pod must first become ready.
     fn grow(&self, scene: &mut Scene<'_>) -> bool {
         for ordinal in self.first()..self.behind() {
             if scene.room() == 0 {
@@ -104,7 +104,7 @@ impl Look<'_> {
         true
     }
 
-    /// Deletes surplus Pods, the highest number first. Returns `false` if it must wait for their end.
+    /// Deletes surplus Pods, the highest number first. Returns `false` while surplus Pods are ending.
     fn shrink(&self, scene: &mut Scene<'_>) -> bool {
         let condemned = self.pods.range(..self.first()).chain(self.pods.range(self.behind()..));
         let mut condemned: Vec<&Arc<Value>> = condemned.map(|(_, pod)| pod).collect();

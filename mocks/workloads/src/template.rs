@@ -20,7 +20,6 @@ pub(crate) fn pod(owner: &Value, kind: Kind, template: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
 }
 
-/// The owner reference to the controller `owner`.
 pub(crate) fn controlled_by(owner: &Value, kind: Kind) -> Value {
     let (version, _, kind) = kind.names();
     json!({
@@ -29,7 +28,6 @@ pub(crate) fn controlled_by(owner: &Value, kind: Kind) -> Value {
     })
 }
 
-/// Sets a label or an annotation of an object.
 pub(crate) fn set(object: &mut Value, which: &str, key: &str, value: &str) {
     if !object["metadata"][which].is_object() {
         object["metadata"][which] = json!({});

@@ -24,7 +24,7 @@ fn deployment(replicas: i64) -> Value {
     })
 }
 
-/// A Deployment becomes complete after its configured time, not earlier; its status is compared without times.
+/// A Deployment becomes complete after the configured time, not earlier; its status is compared without times.
 #[test]
 fn a_deployment_becomes_ready_after_its_time_and_not_before() {
     let mut world = World::new(SignedDuration::from_millis(200));
@@ -85,8 +85,8 @@ fn a_roll_keeps_within_its_limits_and_numbers_what_was() {
     }
 }
 
-/// One step makes only a few Pods, even if a client wants very many: a client's number must not exhaust the server's
-/// memory.
+/// One call of `Machine::step` makes only a few Pods, even if a client wants very many, so that no client can exhaust
+/// the server's memory.
 #[test]
 fn one_step_makes_a_few_of_very_many_pods() {
     let most = i64::from(i32::MAX);
@@ -174,7 +174,8 @@ fn stateful(replicas: i64) -> Value {
     })
 }
 
-/// A Pod of a `StatefulSet` is made when the one before it is ready, and runs when its claim has its volume.
+/// A Pod of a `StatefulSet` is made when the Pod with the previous number is ready, and runs when its claim has its
+/// volume.
 #[test]
 fn pods_of_a_stateful_set_come_one_by_one_with_their_claims() {
     let mut world = World::new(SignedDuration::from_millis(100));

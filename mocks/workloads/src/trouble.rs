@@ -7,10 +7,10 @@ use super::kind::{Key, Kind};
 /// An active fault of workloads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trouble {
-    /// The caller's number of the fault.
+    /// The fault's number, which the caller chose.
     pub id: u64,
     pub how: How,
-    /// The share of workloads that the fault hits, 0 to 1.
+    /// The fraction of all workloads that the fault hits, from 0 to 1.
     pub share: f64,
     /// The resource to which the fault is limited: `deployments` or `deployments.apps`; `None` means all.
     pub resource: Option<String>,
@@ -29,7 +29,7 @@ pub enum How {
 /// A workload that a fault kept from being ready or made unready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// The caller's number of the fault.
+    /// The fault's number, which the caller chose.
     pub trouble: u64,
     /// A description of the hit in one sentence.
     pub detail: String,
@@ -47,7 +47,7 @@ impl Trouble {
         kind.is_workload() && self.resource.as_deref().is_none_or(|wanted| wanted == full || wanted == plural)
     }
 
-    /// Whether the affected workloads are unready now, and until when.
+    /// Whether the fault makes its workloads unready now, and until when.
     pub(crate) fn is_down(&self, now: Timestamp) -> (bool, Option<Timestamp>) {
         let How::Flapping(every) = self.how else { return (true, None) };
         let every_ms = every.as_millis().max(1);

@@ -57,7 +57,6 @@ pub enum Verb {
     Patch,
     /// A strategic merge patch of the subresource `status`.
     PatchStatus,
-    /// POST of a `Binding`.
     Bind,
     /// DELETE, with `body` as its options.
     Delete,
@@ -67,7 +66,7 @@ pub enum Verb {
 pub struct Write {
     /// The program in whose name the write is made.
     pub by: Author,
-    /// The object to write; the name is empty if the server makes one.
+    /// The object to write; the name is empty if the server makes the name.
     pub key: Key,
     pub verb: Verb,
     pub body: Value,
@@ -76,9 +75,9 @@ pub struct Write {
 /// The writes for one object, in the order in which they are made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// The object that the step processed.
+    /// The object whose processing made these writes.
     pub of: Key,
     pub writes: Vec<Write>,
-    /// Whether further writes were held back because one was refused shortly before.
+    /// Whether further writes for the object were held back because a write was refused shortly before.
     pub(crate) held_back: bool,
 }

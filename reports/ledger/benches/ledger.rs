@@ -1,5 +1,5 @@
-//! Measures how many commits and observations the ledger processes in a second on one core. The ledger must reach
-//! 100,000 a second.
+//! Measures how many commits and observations the ledger processes in a second on one core. The ledger must process
+//! 100,000 commits and observations a second.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};

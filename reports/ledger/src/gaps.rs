@@ -1,7 +1,7 @@
 //! Gaps in the subject's stream that a relist closed.
 //!
-//! Owns the bounds of these gaps in the order of commits, for a bounded number of gaps of each resource. The rule that
-//! excuses versions in a gap is in `objects`.
+//! Owns the bounds of these gaps in the order of commits, for a bounded number of gaps of each resource. The module
+//! `objects` has the rule that excuses versions in a gap.
 
 use facts::Order;
 use std::collections::{BTreeMap, VecDeque};

@@ -70,8 +70,8 @@ impl HeldObservations {
         self.take_first(&uid)
     }
 
-    /// Drops entries of decided observations. The observations of an object leave its queue oldest first, so an
-    /// observation that is not at the front of a queue is in no queue.
+    /// Drops queue entries of observations whose outcome is decided. The observations of an object leave its queue
+    /// oldest first, so an observation that is not at the front of a queue is in no queue.
     fn trim(&mut self) {
         while let Some((number, uid)) = self.arrivals.front() {
             if self.by_uid.get(uid).and_then(VecDeque::front).is_some_and(|first| first.number == *number) {

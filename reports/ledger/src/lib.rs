@@ -1,55 +1,56 @@
 //! The ledger compares commits with observations while the run is under way, in bounded memory.
 //!
-//! Owns the rules that decide the outcome of each version and each observation. The ledger reads no clock and does no
-//! I/O. Unless [`Config::numeric_revisions`] is set, it does not compare resourceVersions as numbers; the order of
-//! versions is the order of commits.
+//! Owns the rules that decide the outcome of each version and each observation of a run. The ledger reads no clock and
+//! does no I/O. Unless [`Config::numeric_revisions`] is set, it does not compare resourceVersions as numbers; the order
+//! of versions is the order of commits.
 //!
 //! # Rules
 //!
 //! Every commit gets exactly one of these outcomes: observed, coalesced, late, missed, ghost, late ghost, identity
-//! swap, unobservable. `D` is the deadline; `t` is a time of the run.
+//! swap, unobservable. `D` is the deadline of the ledger; `v.t` is the time at which version `v` was committed.
 //!
 //! * An observation of version *w* settles *w* and every older unsettled version *v* of the object. *w* is **observed**
 //!   if the observation came by `w.t + D`, else **late** (for a deletion: **late ghost**).
-//! * *v* is **coalesced** if the observation came by `v.t + D`. *v* is also coalesced if the next version was committed
-//!   before `v.t + D` and the observation came within `D` of that commit. Else *v* is **late**. A next version that was
-//!   committed after *v* was overdue excuses nothing: the subject was wrong, and only the later write corrected it.
+//! * *v* is **coalesced** if the observation came by `v.t + D`, or if the next version was committed before `v.t + D`
+//!   and the observation came within `D` of that commit; else *v* is **late**. A next version that was committed after
+//!   *v* was overdue excuses nothing: the subject was wrong, and only the later write corrected it.
 //! * An observation with change `Deleted` proves a deletion, whatever revision it carries: a client that relists knows
-//!   only the last revision that it saw. The observation does not prove a deletion that was committed later. If the
-//!   object still exists, the observation is a **phantom**.
-//! * A fault can withhold a version from a watch of the subject and deliver the version later on the same watch. The
-//!   deadline of such a version starts with the delivery, which replaces `t` above ([`Ledger::came`]). If the subject
-//!   fetched the version by a list or another watch, the deadline starts with the commit: a client that receives
-//!   nothing has to ask.
+//!   only the last revision that it saw. An observation of a deletion proves no deletion that was committed after the
+//!   observation. An observation of a deletion is a **phantom** if the object still exists.
+//! * A fault can withhold a version from a watch of the subject and deliver the version later on the same watch: then
+//!   the deadline starts with the delivery ([`Ledger::came`]). If the subject fetched a withheld version by a list or
+//!   another watch, the deadline starts with the commit: a client that receives nothing has to ask.
 //! * At the end, unsettled versions are **missed**, except deletions. A deletion is an **identity swap** if the subject
-//!   knew the object, and its first report of a new object of the same name was an update. Else the deletion is a
-//!   **ghost**. So an object that was created, deleted and never observed is one or more missed versions and one ghost.
-//!   Four exceptions follow:
+//!   knew the object, and its first report of a new object of the same name was an update; else a deletion that was
+//!   never observed is a **ghost**. An object that was created, deleted and never observed is therefore one or more
+//!   missed versions and one ghost. Four exceptions follow:
 //! * Versions stay pending if only the subject still wrote when they were committed, and the witness was not read for
 //!   `D` after the commit. A subject works until it is stopped, and its last writes cannot be observed in time.
-//! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions
-//!   that were not overdue are **unobservable**, and so are overdue versions that a fault may have withheld from the
-//!   subject until the deletion ([`Ledger::kept`]). If the object was deleted while it waited in the subject's queue, its
-//!   overdue versions are **unobservable** as well: the subject served other objects steadily all that time, and the
-//!   newest of them had waited at least half as long.
-//! * If the subject's process ended before a deletion, or before the deletion was overdue, the next process may never
-//!   report the object. Then the object's versions that were not overdue are **unobservable**: a list does not show
-//!   objects that were deleted before it.
+//! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions of
+//!   a deleted object that were not overdue are **unobservable**, and so are overdue versions that a fault may have
+//!   withheld from the subject until the deletion ([`Ledger::kept`]). If the object was deleted while it waited in the
+//!   subject's queue, its overdue versions are **unobservable** as well: the subject served other objects in that time, and
+//!   the new objects among them had waited about as long. The same holds if a write of the subject to the object was
+//!   refused with a status after which a right client tries again, less than `D` before the deletion
+//!   ([`Ledger::refused`]).
+//! * If the subject's process ended before a deletion, or before the deletion was overdue, the object's versions that
+//!   were not overdue are **unobservable**: the next process lists, and a list does not show objects that were deleted
+//!   before it.
 //! * If an object was created and deleted inside a gap that a relist closed, and was never observed, all its versions
-//!   are **unobservable**. A gap excuses nothing else.
+//!   are **unobservable**. A gap excuses no other version.
 //!
-//! Observations also have outcomes of their own. An observation is **resurrected** if the object's deletion had been
-//! observed, else **regressed** if a newer version had been. Else it is **duplicate** if the same process had observed
-//! this version, and **phantom** if the version was never committed. An observation may arrive before its commit. Such
-//! an observation waits for a grace time, with all later observations of its object behind it, so that the order in
-//! which commits and observations arrive does not matter.
+//! Observations have outcomes as well. An observation is **resurrected** if the object's deletion had been observed,
+//! else **regressed** if a newer version had been, else **duplicate** if the same process had observed this version,
+//! and **phantom** if the version was never committed. An observation that arrives before its commit waits for a grace
+//! time, with all later observations of its object behind it, so that the order in which commits and observations
+//! arrive does not matter.
 //!
 //! # Memory
 //!
 //! The ledger holds live objects, versions younger than `D`, and bounded rings (see [`Config`]). The ledger's memory
-//! does not grow with the run. This file has the interface and the order of the steps. `objects` settles versions,
-//! `held` keeps early observations, `memory` remembers dropped versions and objects by a hash, and `gaps` keeps the
-//! gaps that relists closed.
+//! does not grow with the run. This file has the public functions of the ledger, and the order in which it processes a
+//! commit or an observation. `objects` settles versions, `held` keeps early observations, `memory` remembers dropped
+//! versions and objects by a hash, and `gaps` keeps the gaps that relists closed.
 
 use std::collections::VecDeque;
 
@@ -77,8 +78,8 @@ pub use record::Outcome;
 
 /// The default deadline, in milliseconds: several times the slowest healthy delivery seen.
 pub const DEADLINE_MS: u64 = 5000;
-/// Maximum number of anomaly rows of one outcome that wait between two calls of [`Ledger::advance`]. Further anomalies
-/// are counted but get no row.
+/// Maximum number of anomaly rows of one outcome that wait between two calls of [`Ledger::advance`]. Anomalies beyond
+/// this number are counted but get no row in the record.
 const WAITING_ANOMALIES_PER_OUTCOME: usize = 1000;
 
 /// The bounds of a ledger.
@@ -86,10 +87,11 @@ const WAITING_ANOMALIES_PER_OUTCOME: usize = 1000;
 pub struct Config {
     /// Time after which an observation is late, in milliseconds.
     pub deadline_ms: u64,
-    /// Whether resourceVersions are numbers that rise with the order of commits. True only for the mock control plane.
+    /// Whether resourceVersions are numbers that rise with the order of commits. Only the mock control plane has such
+    /// resourceVersions.
     pub numeric_revisions: bool,
-    /// Whether the witness can report deletions. If not, a deletion is unobservable, and so are versions that still
-    /// wait when the deletion is committed.
+    /// Whether the witness can report deletions. If the witness cannot report deletions, a deletion is unobservable,
+    /// and so are versions that still wait when the deletion is committed.
     pub deletions_observable: bool,
     /// How long an observation waits for its commit to become known, in milliseconds.
     pub grace_ms: u64,
@@ -99,17 +101,17 @@ pub struct Config {
     /// Maximum number of settled versions kept for each object, so that a repeated observation of such a version is
     /// recognised.
     pub settled_per_object: usize,
-    /// Maximum number of overdue versions kept for each object. Older overdue versions are only counted.
+    /// Maximum number of overdue versions kept for each object. Overdue versions that are older are only counted.
     pub overdue_per_object: usize,
-    /// Maximum number of deleted objects with an overdue deletion. If there are more, the outcome of the oldest
+    /// Maximum number of deleted objects with an overdue deletion. With more such objects, the outcome of the oldest
     /// deletion is decided before the end of the run.
     pub overdue_deletions: usize,
     /// Maximum number of deleted and settled objects that are kept with all details.
     pub tombstones: usize,
     /// Maximum number of versions remembered by a hash after an object dropped them.
     pub forgotten: usize,
-    /// Maximum number of observations that wait for their commit. If there are more, the outcome of the oldest
-    /// observation is decided at once.
+    /// Maximum number of observations that wait for their commit. With more waiting observations, the outcome of the
+    /// oldest one is decided at once.
     pub held: usize,
     /// Maximum number of gaps kept for each resource.
     pub gaps: usize,
@@ -155,7 +157,7 @@ struct Fresh {
     order: Order,
 }
 
-/// The ledger's results: counts, histograms and rows of anomalies.
+/// The ledger's results: counts of outcomes, histograms of lag and rows of anomalies.
 #[derive(Debug)]
 struct Tally {
     counts: EventCounts,
@@ -218,18 +220,26 @@ impl Ledger {
         }
     }
 
-    /// Notes that a fault may have withheld a pending version from the subject. The version still has to be observed.
-    /// But if the object is deleted before that, the version does not count as missed.
+    /// Notes that a fault may have withheld a pending version from the subject. The subject still has to observe the
+    /// version, but if the object is deleted before that, the version does not count as missed.
     pub fn kept(&mut self, uid: &Uid, revision: &Revision) {
         if let Some(version) = self.objects.pending_mut(uid, revision) {
             version.kept = true;
         }
     }
 
+    /// Notes that the API server refused a write of the subject to the newest object of this name at `t_ms`, with a
+    /// status after which a right client tries again. If the object is deleted within a deadline, its overdue versions do
+    /// not count as missed.
+    pub fn refused(&mut self, resource: &str, namespace: &str, name: &str, t_ms: u64) {
+        let (resource, namespace, name) = (resource.into(), namespace.into(), name.into());
+        self.objects.refused(&object::FullName { resource, namespace, name }, t_ms);
+    }
+
     /// The control plane was restored from an older state, in which this old version is its object's newest version
-    /// again. The version has to be observed again. Later versions are undone: they need no observation, and an
-    /// observation of an undone version is no phantom. A deleted object cannot exist again; such a commit is a
-    /// contradiction.
+    /// again. The subject has to observe a restored version again. Versions that a restore undid need no observation,
+    /// and an observation of an undone version is no phantom. A deleted object cannot exist again; a commit that says
+    /// so is a contradiction.
     pub fn restore(&mut self, t_ms: u64, commit: &Commit) {
         self.objects.undo(commit, &mut self.tally);
         self.commit(t_ms, commit);
@@ -270,12 +280,12 @@ impl Ledger {
     }
 
     /// A relist closed a gap in the subject's stream. The subject could not see an object that was both created and
-    /// deleted after the commit `after_order` and up to the commit `through_order`.
+    /// deleted in a gap: after the commit `after_order` and up to the commit `through_order`.
     pub fn gap(&mut self, resource: &str, after_order: Order, through_order: Order) {
         self.objects.gap(resource, after_order, through_order);
     }
 
-    /// Notes that the subject's process ended by itself; the module `restart` has the consequences.
+    /// Notes that the subject's process ended by itself; the module `restart` has the rules that follow from this.
     pub fn subject_ended(&mut self, now_ms: u64) {
         self.objects.subject_ended(now_ms);
     }
@@ -318,14 +328,14 @@ impl Ledger {
         self.tally.hand_out()
     }
 
-    /// Versions that became overdue since the last call, at most 1000. The caller must look up their delivery at once,
-    /// because the control plane forgets it before their outcomes are decided.
+    /// Versions that became overdue since the last call, at most 1000. The caller must look up the delivery of these
+    /// versions at once, because the control plane forgets it before their outcomes are decided.
     pub fn take_overdue(&mut self) -> Vec<CommitEvent> {
         std::mem::take(&mut self.overdue)
     }
 
-    /// Ends the run: decides the outcomes of all unsettled versions. Before this call, the drain phase gave the subject
-    /// time to catch up.
+    /// Ends the run: decides the outcomes of all unsettled versions. Before the end of the run, the drain phase gave
+    /// the subject time to catch up.
     pub fn finish(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.finish_quiet(now_ms, u64::MAX, now_ms)
     }
@@ -356,8 +366,8 @@ impl Ledger {
         self.tally.unnamed
     }
 
-    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were ignored. If there
-    /// are any, the source of commits is faulty, and the run is invalid.
+    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were ignored.
+    /// Contradictory commits show that their source is faulty, and the run is invalid.
     pub fn contradictions(&self) -> u64 {
         self.tally.contradictions
     }
@@ -390,7 +400,7 @@ impl Ledger {
     }
 
     /// Objects that wait at `to_ms` and have waited since before `from_ms`, the time from which only the subject wrote.
-    /// Each resource with such objects has one row.
+    /// Each resource with waiting objects has one row.
     pub fn backlogs(&self, from_ms: u64, to_ms: u64) -> Vec<Backlog> {
         self.objects.backlogs(from_ms, to_ms)
     }
@@ -406,14 +416,14 @@ impl Ledger {
     }
 
     /// The time from the commit of a version to the observation that settled it, in milliseconds. None if the version
-    /// is not settled, or was settled longer ago than the ledger remembers. A restored control plane issues revisions
-    /// again: then the latest version with the revision counts.
+    /// is not settled, or was settled so long ago that the ledger forgot it. If a restored control plane issued the
+    /// same revision twice, the latest version with the revision counts.
     pub fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         self.objects.resolved(uid, revision)
     }
 
     /// The objects that the subject reported and did not report as deleted: the subject's view, as far as the witness
-    /// shows it. Observations that wait for their commit are not included.
+    /// shows it. Objects whose observations wait for their commit are not included.
     pub fn believed(&self) -> Vec<Known> {
         self.objects.believed()
     }
@@ -521,12 +531,12 @@ impl Tally {
         }
     }
 
-    /// Counts an outcome that has no row of its own.
+    /// Counts an outcome that gets no row in the record.
     fn count(&mut self, outcome: Outcome, times: u64) {
         *outcome.of_mut(&mut self.counts) += times;
     }
 
-    /// Counts an outcome, and keeps its row unless too many rows of this outcome wait.
+    /// Counts an anomaly, and keeps its row unless too many rows of this outcome wait.
     fn row(&mut self, anomaly: AnomalyRow) {
         self.count(anomaly.outcome, 1);
         let waiting = &mut self.waiting[anomaly.outcome as usize];

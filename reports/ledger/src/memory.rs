@@ -1,4 +1,4 @@
-//! Hashes of dropped versions and objects, in a bounded ring.
+//! Hashes of dropped versions and objects of the ledger, in a bounded ring.
 //!
 //! The hashes distinguish versions that were committed once from those that were never committed, without keeping the
 //! texts of uids and versions.

@@ -1,7 +1,7 @@
 //! One object of the ledger, with its open and settled versions.
 //!
-//! Owns the fields of an object and the methods that need only this object. Settling a version needs other objects and
-//! the tally, so the module `objects` does that.
+//! Owns the fields of an object and the methods that read or change only this object. The module `objects` settles
+//! versions, because that needs other objects and the counts of the run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(super) struct Object {
     pub collapsed: Collapsed,
     /// The most recently settled versions, oldest first.
     pub settled: VecDeque<SettledVersion>,
-    /// Versions that a restore undid before they were observed, newest last. An observation of such a version may still
-    /// arrive.
+    /// Versions that a restore undid before they were observed, newest last. An observation of an undone version may
+    /// still arrive.
     pub undone: VecDeque<Revision>,
     /// Whether versions older than those in `settled` were dropped.
     pub dropped: bool,
@@ -38,6 +38,8 @@ pub(super) struct Object {
     pub last_told: Option<Order>,
     /// When the subject last reported the object.
     pub told_ms: Option<u64>,
+    /// When a write of the subject to the object was last refused with a status after which a right client tries again.
+    pub refused_ms: Option<u64>,
     pub newest_committed: Order,
     pub created: Option<Order>,
     pub first_revision: Option<u128>,
@@ -75,7 +77,8 @@ pub(super) struct Deletion {
     pub t_ms: u64,
     pub order: Order,
     pub settled: bool,
-    /// When the process that knew the object ended. The next process may not know that the object existed.
+    /// When the process that knew the object ended. The process that started after that may not know that the object
+    /// existed.
     pub hidden_ms: Option<u64>,
 }
 
@@ -116,8 +119,7 @@ impl Object {
         self.deletion.as_ref().is_some_and(|deletion| deletion.settled)
     }
 
-    /// For numeric revisions: whether the revision may be that of a dropped version that is older than the newest one
-    /// seen.
+    /// Whether a numeric revision may belong to a dropped version: it is older than all versions in `settled`.
     pub fn may_have_dropped(&self, revision: &Revision) -> bool {
         let oldest_kept = self.settled.front().and_then(|version| version.revision.as_str().parse::<u128>().ok());
         match (revision.as_str().parse::<u128>(), self.first_revision, oldest_kept) {
@@ -155,7 +157,7 @@ impl Object {
 }
 
 /// The row of a version or of an observation, without delivery, stream lines and evidence, which only the control plane
-/// knows. Names are empty if the object is not known.
+/// knows. Namespace and name are empty if the object is not known.
 fn row(
     name: Option<&FullName>,
     (uid, revision, change): (&Uid, &Revision, Change),
@@ -187,8 +189,8 @@ pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outco
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
-/// The time until which an observation of a version is in time. This is the version's own deadline or, if the next
-/// version came before that deadline, the deadline of the next version. See the rules in [`super`].
+/// The time until which an observation of a version is in time. That is the version's own deadline or, if the next
+/// version came before that deadline, the deadline of the next version. The module doc of [`super`] has the rules.
 pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
     let own = came_ms.saturating_add(deadline_ms);
     match next_came_ms {

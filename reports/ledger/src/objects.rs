@@ -1,8 +1,8 @@
 //! All objects of the ledger, and how their versions are settled.
 //!
-//! Owns every live object, the deleted objects that are not settled or were settled recently, and the rules of
-//! [`super`] for versions. [`super::Config`] bounds the memory. Every loop over many objects goes in the order of
-//! commits, so that the order of a hash map has no effect on results.
+//! Owns every live object, the deleted objects that are not settled or were settled recently, and the rules that settle
+//! versions. [`super::Config`] bounds the memory. Every loop over many objects goes in the order of commits, so that
+//! the order of a hash map has no effect on results.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -19,8 +19,8 @@ use record::{AnomalyRow, CommitEvent};
 mod backlogs;
 pub mod believed;
 
-/// Maximum number of versions of one object that a restore undid and that the ledger remembers. If a subject reports an
-/// older version, one wrong row does not matter.
+/// Maximum number of versions of one object that a restore undid and that the ledger remembers. An observation of a
+/// version beyond this number counts as a phantom, which is one wrong row in the record.
 const UNDONE_PER_OBJECT: usize = 1024;
 
 #[derive(Debug)]
@@ -175,6 +175,13 @@ impl Objects {
         self.restart.iter_mut().for_each(|restart| restart.started(now_ms));
     }
 
+    /// Notes that the API server refused a write of the subject to the newest object of this name.
+    pub fn refused(&mut self, full_name: &FullName, t_ms: u64) {
+        if let Some(object) = self.by_name.get(full_name).and_then(|uid| self.by_uid.get_mut(uid)) {
+            object.refused_ms = object.refused_ms.max(Some(t_ms));
+        }
+    }
+
     /// Notes that the subject reported an object. Returns whether a new process reports this object for the first time.
     fn told_of(&mut self, seen: &Observation) -> bool {
         let Some(restart) = &mut self.restart else {
@@ -221,7 +228,7 @@ impl Objects {
     }
 
     /// Forgets that this version and all later versions of the object were committed. The control plane then commits
-    /// this version again.
+    /// the restored version again.
     pub fn undo(&mut self, restored: &Commit, tally: &mut Tally) {
         let Some(object) = self.by_uid.get_mut(&restored.uid).filter(|object| object.deletion.is_none()) else {
             return;
@@ -262,6 +269,7 @@ impl Objects {
             newest_seen: None,
             last_told: None,
             told_ms: None,
+            refused_ms: None,
             newest_committed: commit.order,
             created: (commit.change == Change::Added).then_some(commit.order),
             first_revision: commit.revision.as_str().parse().ok(),
@@ -349,7 +357,7 @@ impl Objects {
         let object = self.by_uid.get_mut(&seen.uid).expect("the caller has found the object");
         let first_sight = object.newest_seen.is_none();
         if let Some(since_ms) = object.waits_since_ms() {
-            self.served.note(&object.full_name.resource, seen.t_ms, since_ms);
+            self.served.note(&object.full_name.resource, seen.t_ms, since_ms, first_sight && object.created.is_some());
         }
         let collapsed = std::mem::take(&mut object.collapsed);
         if collapsed.count > 0 {
@@ -446,6 +454,9 @@ impl Objects {
         let served = self.served.of(&object.full_name.resource);
         let waits_since_ms = object.waits_since_ms().unwrap_or(now_ms);
         let is_queued = served.is_some_and(|served| served.has_queue(waits_since_ms, now_ms));
+        // The subject has to try again, and had less than a deadline for that.
+        let is_refused = object.refused_ms.is_some_and(|t_ms| t_ms.saturating_add(self.deadline_ms) >= now_ms);
+        let is_queued = is_queued || is_refused;
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;
         tally.count(if is_queued { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
@@ -465,7 +476,9 @@ impl Objects {
                 (true, true) => (Outcome::Unobservable, "a fault kept it from the subject until its object was gone"),
                 (true, false) if is_queued => {
                     tally.counts.queued += 1;
-                    (Outcome::Unobservable, "its object was deleted while it waited in the subject's queue")
+                    let refused = "its object was deleted soon after a write of the subject to it was refused";
+                    let waited = "its object was deleted while it waited in the subject's queue";
+                    (Outcome::Unobservable, if is_refused { refused } else { waited })
                 }
                 (true, false) => (Outcome::Missed, why),
                 (false, _) => (Outcome::Unobservable, why),

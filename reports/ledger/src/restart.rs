@@ -1,8 +1,9 @@
 //! A restart of the subject's process: the new process does not know the objects that the old one knew.
 //!
 //! Owns the time of the last restart and the rules that excuse deletions. A new process lists, and a list does not show
-//! objects that were deleted before it. So no process can report such a deletion. Existing objects must still be
-//! observed. A restart does not excuse versions that were overdue when the process ended.
+//! objects that were deleted before it. A new process can therefore never report the deletion of an object that was
+//! deleted before its list. A new process must still observe every existing object. A restart does not excuse versions
+//! that were overdue when the process ended.
 
 /// The last time range in which no process ran.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +12,8 @@ pub(super) struct Restart {
     pub ended_ms: u64,
     /// When the next process was started; none as long as no process runs.
     started_ms: Option<u64>,
-    /// The time up to which deletions may be older than the list of the new process: one deadline after the new process
-    /// first reported something.
+    /// A deletion up to this time may have come before the list of the new process. The time is one deadline after the
+    /// first report of the new process.
     until_ms: u64,
 }
 
@@ -84,8 +85,8 @@ mod tests {
         ledger
     }
 
-    /// Deletions that happen while no process runs are excused. Versions written in that time must still be observed,
-    /// and earlier missed versions stay missed.
+    /// Deletions that happen while no process runs are excused. Versions written while no process runs must still be
+    /// observed, and earlier missed versions stay missed.
     #[test]
     fn only_deletions_of_the_time_without_a_process_are_excused() {
         let mut ledger = ledger();

@@ -1,16 +1,16 @@
-//! The times at which objects were served, by resource. These times show whether the objects left at the end are a
-//! queue or were overtaken.
+//! The times at which the subject served objects, by resource. These times show whether the objects that wait at the
+//! end of a run are a queue or were overtaken.
 //!
-//! Owns the bounded memory for these times. The judge decides whether the remaining objects are a queue.
+//! Keeps a bounded number of these times. The judge draws the conclusion.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Number of times remembered for one resource: more than the objects that a slow subject serves in a drain.
 const TIMES_MAX: usize = 2048;
-/// The fewest objects served while an object waited that can show a queue.
-const SERVED_MIN: u64 = 8;
-/// Maximum number of resources with times of their own. Scenarios judge fewer resources.
+/// Number of first observations of new objects that are remembered for one resource.
+const FIRSTS_MAX: usize = 512;
+/// Maximum number of resources whose serving times are kept. Scenarios judge fewer resources.
 const RESOURCES_MAX: usize = 32;
 
 #[derive(Debug, Default)]
@@ -24,11 +24,21 @@ pub(super) struct OfResource {
     /// The latest time at which one of the served objects began to wait.
     pub newest_since_ms: u64,
     times_ms: VecDeque<u64>,
+    /// The latest new objects of which the subject proved a version, in the order of these proofs.
+    firsts: VecDeque<First>,
+}
+
+/// The first observation of a new object.
+#[derive(Debug, Clone, Copy)]
+struct First {
+    t_ms: u64,
+    since_ms: u64,
 }
 
 impl Served {
-    /// Notes that an object was served that had waited since `since_ms`.
-    pub fn note(&mut self, resource: &Arc<str>, t_ms: u64, since_ms: u64) {
+    /// Notes that an object was served that had waited since `since_ms`. `is_new`: the object was created in the run, and no
+    /// version of it had been observed before.
+    pub fn note(&mut self, resource: &Arc<str>, t_ms: u64, since_ms: u64, is_new: bool) {
         if self.by_resource.len() >= RESOURCES_MAX && !self.by_resource.contains_key(resource) {
             return;
         }
@@ -39,6 +49,12 @@ impl Served {
             of.times_ms.pop_front();
         }
         of.times_ms.push_back(t_ms);
+        if is_new {
+            if of.firsts.len() == FIRSTS_MAX {
+                of.firsts.pop_front();
+            }
+            of.firsts.push_back(First { t_ms, since_ms });
+        }
     }
 
     pub fn of(&self, resource: &str) -> Option<&OfResource> {
@@ -46,21 +62,22 @@ impl Served {
     }
 
     pub fn footprint(&self) -> usize {
-        self.by_resource.values().map(|of| 1 + of.times_ms.len()).sum()
+        self.by_resource.values().map(|of| 1 + of.times_ms.len() + of.firsts.len()).sum()
     }
 }
 
 impl OfResource {
-    /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`: the subject
-    /// served others steadily all that time, and the newest of them had waited at least half as long. The half is for an
-    /// object whose write was refused once, and which then went to the end of the queue.
+    /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Two facts show
+    /// a queue. The subject served objects in the first half of that time. New objects, of which it first proved a version
+    /// in the second half, had all been created in the first half or before. Only new objects show how long the queue is:
+    /// an object that is in the queue already gets a further version just before its turn. Half of the time is left for
+    /// an object that a refused write sent to the end of the queue again.
     pub fn has_queue(&self, since_ms: u64, now_ms: u64) -> bool {
-        let waited_ms = now_ms.saturating_sub(since_ms);
-        let from_ms = since_ms.max(self.times_ms.front().copied().unwrap_or(now_ms));
-        let quarters = self.quarters(from_ms, now_ms);
-        waited_ms <= 2 * now_ms.saturating_sub(self.newest_since_ms)
-            && quarters.iter().sum::<u64>() >= SERVED_MIN
-            && quarters.iter().all(|served| *served > 0)
+        let middle_ms = since_ms + now_ms.saturating_sub(since_ms) / 2;
+        let mut late = self.firsts.iter().rev().take_while(|first| first.t_ms >= middle_ms).peekable();
+        late.peek().is_some()
+            && late.all(|first| first.since_ms <= middle_ms)
+            && self.times_ms.iter().any(|t_ms| (since_ms..middle_ms).contains(t_ms))
     }
 
     /// The number of objects served in each quarter of a time range.

@@ -1,10 +1,10 @@
-//! Budgets: the limits of a scenario that decide its verdict.
+//! The budgets of a scenario: limits that decide its verdict.
 //!
 //! Owns the keys and types of the budgets that a scenario may set. The judges in `reports::judge` own the rule and the
 //! default of each budget.
 //!
-//! An absent section or field is not judged, with two exceptions. If [`Events`] or [`Admission`] is present, each
-//! violation of the API's contract has the budget zero. [`Writes`], [`Finalizers`], [`ObjectLimits`] and
+//! A budget whose section or field is absent is not judged, with two exceptions. If [`Events`] or [`Admission`] is
+//! present, each violation of the API's contract has the budget zero. [`Writes`], [`Finalizers`], [`ObjectLimits`] and
 //! [`ChildrenLimits`] have defaults that apply without their section. A scenario with a witness and written objects
 //! always has [`Events`].
 

@@ -5,11 +5,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Number of crashes of a run that each have a row. After these, only the crash at each doubling of the number and the
-/// last crash have a row, because a subject with a short back-off may crash all night.
+/// Number of crashes of a run that each have a row. Of later crashes, only the crash at each doubling of the number and
+/// the last crash have a row, because a subject with a short back-off may crash all night.
 pub const CRASH_ROWS_MAX: u64 = 1000;
 
-/// One row of `crashes.jsonl`: a process of the subject ended by itself.
+/// One row of `crashes.jsonl`, for one crash: a process of the subject ended by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CrashRow {
@@ -24,8 +24,8 @@ pub struct CrashRow {
     pub status: String,
     /// How long the process had run, in milliseconds.
     pub ran_ms: u64,
-    /// The number of this crash since the back-off was last reset, from 1. From the second crash on, the process is in
-    /// a crash loop.
+    /// The number of this crash since the back-off was last reset, from 1. From the second such crash on, the process
+    /// is in a crash loop.
     pub in_a_row: u64,
     /// Time without a process after the crash, in milliseconds.
     pub back_off_ms: u64,
@@ -35,7 +35,7 @@ pub struct CrashRow {
 }
 
 impl CrashRow {
-    /// Whether this crash has a row, even if it is not the last crash of the run.
+    /// Whether this crash has a row in `crashes.jsonl`, even if it is not the last crash of the run.
     pub fn is_told(&self) -> bool {
         self.number <= CRASH_ROWS_MAX || self.number.is_power_of_two()
     }

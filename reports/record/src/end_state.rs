@@ -1,14 +1,14 @@
 //! `end-state.json`: after the drain, the objects that the subject knows, compared with a fresh list of the control
 //! plane.
 //!
-//! Owns the types of this file and the maximum number of its examples. Judges decide, by the budgets, which differences
-//! fail a run.
+//! Owns the types of `end-state.json` and the maximum number of its examples. Judges compare the differences with the
+//! budgets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of differences that are listed by name, for objects and for children separately. Further differences
-/// are only counted.
+/// Maximum number of differences that are listed by name, for objects and for children separately. Differences beyond
+/// this number are only counted.
 pub const EXAMPLES_MAX: usize = 10;
 
 /// The state of subject and control plane at the end of the drain.
@@ -26,11 +26,11 @@ pub struct EndState {
     pub listed_ms: u64,
     /// When the subject's view was read.
     pub read_ms: u64,
-    /// How often the list and the view were read, until they agreed or the time was over.
+    /// How often the list and the view were read until they agreed, or until the time for comparing was over.
     pub readings: u32,
-    /// Objects in the fresh list.
+    /// Number of objects in the fresh list.
     pub listed: u64,
-    /// Objects in the subject's view; none if the view could not be read.
+    /// Number of objects in the subject's view; none if the view could not be read.
     pub believed: Option<u64>,
     /// Whether list and view are equal; none if they could not be compared.
     pub agrees: Option<bool>,
@@ -119,7 +119,7 @@ pub enum DifferenceKind {
     Replaced,
 }
 
-/// One object that differs between list and view, with the version of each.
+/// One object that differs between the fresh list and the subject's view, with the version in each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
@@ -185,7 +185,7 @@ impl ChildrenState {
     }
 }
 
-/// The kind of problem with children.
+/// The kinds of problems with children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChildProblemKind {
@@ -209,10 +209,10 @@ pub struct ChildProblem {
     pub kind: ChildProblemKind,
     /// Namespace and name of the parent, or of a child whose parent is deleted.
     pub object: String,
-    /// Namespace and name of the child, if the problem concerns one.
+    /// Namespace and name of the child, if the problem concerns one child.
     pub child: Option<String>,
-    /// The expected state of the object, for people.
+    /// The expected state of the object or child, for people.
     pub wanted: String,
-    /// The actual state of the object, for people.
+    /// The actual state of the object or child, for people.
     pub found: String,
 }

@@ -1,8 +1,8 @@
 //! `commits.jsonl.zst` and `observations.jsonl.zst`: one row for every commit and every observation of a run, recorded
 //! only on request.
 //!
-//! Owns the rows of both files and their reader. Judges do not read these files, because most records do not have them.
-//! The files are for people, and for the story of a short run.
+//! Owns the rows of these two files and their reader. Judges do not read the rows of commits and observations, because
+//! most records do not have them. The rows are for people, and for the text `story.txt` of a short run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::open::Folder;
 use super::{CommitEvent, Error, file};
 use facts::Observation;
 
-/// Maximum number of rows that are read from each file. The story of a run of a minute needs a few thousand.
+/// Maximum number of rows that are read from each file. `story.txt` of a run of a minute needs a few thousand rows.
 pub const EVENTS_MAX: usize = 200_000;
 /// Maximum length of a row, in bytes; the writer's rows are shorter than 1 KiB.
 const LINE_BYTES_MAX: u64 = 1 << 13;

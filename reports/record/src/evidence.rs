@@ -1,7 +1,8 @@
 //! Evidence of an anomaly: the history of its object, as seen by the control plane and as reported by the subject.
 //!
-//! Owns the types of the evidence in `anomalies.jsonl`. The conductor of a run gathers evidence when it finds an
-//! anomaly, because control plane and ledger forget old versions. `reports::causes` draws the conclusions.
+//! Owns the types of the evidence in `anomalies.jsonl`. The running harness gathers evidence when it finds an anomaly,
+//! because control plane and ledger forget old versions. `reports::causes` derives the cause of an anomaly from its
+//! evidence.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +12,27 @@ use serde::{Deserialize, Serialize};
 use super::{EndedBy, Verb};
 use facts::Change;
 
-/// Maximum number of steps that are kept of one anomaly: a screen or two. If there are more, the least important steps
-/// are left out.
+/// Maximum number of events and requests that are kept of the history of one anomaly: they fit on one or two screens.
+/// If the history is longer, the least important of them are left out.
 pub const STEPS_MAX: usize = 40;
 
 /// The history of an anomaly's object, as far as it was known when the anomaly was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Evidence {
-    /// The end of the examined time. Later events are not included.
+    /// The end of the examined time; later events are not included.
     pub until_ms: u64,
     /// Whether the control plane records the versions that it sent and the requests that it got. A real control plane
-    /// does not; then only commits and reports are known.
+    /// does not record them; then only commits and the subject's reports are known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
     /// The events, in order of time.
     pub steps: Vec<Step>,
-    /// The number of known steps that are not included.
+    /// The number of known events and requests that the evidence does not include.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: u64,
-    /// Proof that the subject read on after the version's time: it reported a later version of the resource. None if
-    /// the subject reported no later version, or in records older than this field.
+    /// Proof that the subject read on after the time of the anomaly's version: the subject reported a later version of
+    /// the resource. None if the subject reported no later version, or in records older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_on: Option<ReadOn>,
 }
@@ -119,13 +120,13 @@ pub enum Step {
         t_ms: u64,
         /// The number of the watch.
         watch: u64,
-        /// The side that ended the watch.
+        /// Whether the subject or the control plane ended the watch.
         by: EndedBy,
         /// The newest revision that was sent on the watch, including bookmarks; none if nothing was sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<u64>,
     },
-    /// The subject wrote the object, or an object whose name begins with the object's name. One step covers several
+    /// The subject wrote the object, or an object whose name begins with the object's name. This step covers several
     /// such requests in a row with the same result.
     Wrote {
         /// Time of the last request, in milliseconds since the run's epoch.
@@ -169,7 +170,7 @@ impl Step {
         }
     }
 
-    /// Whether the step is about this version of the object.
+    /// Whether the event or request is about this version of the object.
     fn is_of(&self, version: &str) -> bool {
         match self {
             Self::Committed { revision, .. }
@@ -180,7 +181,8 @@ impl Step {
         }
     }
 
-    /// How unimportant the step is: if there are too many steps, the steps with the highest number are left out first.
+    /// How unimportant the event or request is: if an anomaly has too many, those with the highest number are left out
+    /// first.
     fn spare(&self, version: &str) -> u8 {
         match self {
             _ if self.is_of(version) => 0,
@@ -193,7 +195,7 @@ impl Step {
         }
     }
 
-    /// The rank of the step among steps with the same time: a version is written, then requested, sent, reported.
+    /// The rank among events and requests with the same time: a version is written, then requested, sent, reported.
     pub fn rank(&self) -> u8 {
         match self {
             Self::Committed { .. } => 0,
@@ -208,8 +210,8 @@ impl Step {
 }
 
 impl Evidence {
-    /// Sorts the steps and keeps at most [`STEPS_MAX`] of them. The version's own steps are kept first, then requests
-    /// and the object's creation and deletion, then the nearest other versions.
+    /// Sorts the events and requests, and keeps at most [`STEPS_MAX`] of them. Those of the anomaly's version are kept
+    /// first, then requests and the object's creation and deletion, then the nearest other versions.
     pub fn bound(&mut self, revision: &str) {
         self.steps.sort_by_key(|step| (step.t_ms(), step.rank()));
         self.steps.dedup();
@@ -239,7 +241,7 @@ fn is_none(count: &u64) -> bool {
 mod tests {
     use super::*;
 
-    /// However many steps of an anomaly are known, the steps that the cause depends on are kept.
+    /// However long the history of an anomaly is, the events and requests that decide its cause are kept.
     #[test]
     fn the_version_itself_and_what_was_asked_are_kept() {
         let sent = |t_ms: u64| Step::Sent { t_ms, revision: t_ms.to_string(), watch: 3 };

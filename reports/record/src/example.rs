@@ -1,8 +1,8 @@
 //! A small run record for tests, and methods that add one defect to it.
 //!
 //! Owns the clean example: a run of 160 s with admission load, churn and one fault, in which every budget is met. A
-//! test changes one fact and requires exactly the findings of that change. The module is compiled for tests of this
-//! crate and, with the feature `example`, for tests of crates that depend on it.
+//! test changes one fact of the example and requires exactly the findings that this change causes. The module is
+//! compiled for tests of this crate and, with the feature `example`, for tests of crates that depend on it.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be written or read fails the test")]
 
@@ -25,14 +25,13 @@ const STEADY_MS: u64 = 120_000;
 const DRAIN_MS: u64 = 20_000;
 /// The length of the whole run, in milliseconds.
 pub const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
-/// Number of reviews in an interval with load, and of object changes.
+/// Number of reviews, and of object changes, in an interval with load.
 const REVIEWS: u64 = 1000;
 const CHANGES: u64 = 250;
 /// The start of the example's only fault, in milliseconds since the run's epoch.
 pub const FAULT_AT_MS: u64 = 60_000;
 const FAULT_FOR_MS: u64 = 15_000;
 
-/// The contents of a record.
 pub struct Example {
     pub manifest: Manifest,
     /// One interval for each five seconds.
@@ -78,7 +77,7 @@ impl Example {
         example
     }
 
-    /// A run with planted failures: missed and late versions during the fault, a wrong answer, and too much memory.
+    /// A run that breaks budgets: missed and late versions during the fault, a wrong answer, and too much memory.
     pub fn failing() -> Self {
         let mut example = Self::clean();
         example.miss(2, 61_000);
@@ -122,7 +121,7 @@ impl Example {
         churn.lateness.get_or_insert_with(Quantiles::default).max_us = late_ms * 1000;
     }
 
-    /// Counts this many observed versions as missed, and adds an anomaly for each.
+    /// Counts `versions` observed versions as missed, and adds an anomaly for each.
     pub fn miss(&mut self, versions: u64, committed_ms: u64) {
         let last = self.intervals.last_mut().unwrap();
         last.events.missed += versions;
@@ -314,7 +313,7 @@ impl Example {
     }
 }
 
-/// A histogram with a tail. One seed always gives the same histogram.
+/// A histogram in which a few values are far above the typical value. One seed always gives the same histogram.
 fn spread(samples: u64, typical_us: u64, seed: u64) -> Histogram {
     let mut histogram = Histogram::new_with_bounds(1, 120_000_000, 3).unwrap();
     let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -410,8 +409,8 @@ pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> 
     }
 }
 
-/// The requests of the example: a list and a watch. The fault makes the watch silent; the subject notices that and
-/// watches again.
+/// The requests of the example: a list and a watch. The example's fault makes the watch silent; the subject notices
+/// that and watches again.
 fn requests() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),
@@ -470,7 +469,7 @@ fn manifest() -> Manifest {
     }
 }
 
-/// Evidence that the version was sent at once and never reported.
+/// Evidence that the control plane sent the version at once and the subject never reported it.
 fn evidence(committed_ms: u64, revision: &str) -> Evidence {
     let (number, change) = (revision.parse().unwrap_or(0), Change::Modified);
     let from = Some("9000".to_owned());

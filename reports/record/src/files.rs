@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::Error;
 
-/// The text of an error and of its causes.
 pub(super) fn chain(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -1,6 +1,6 @@
-//! Characters in text from outside that change how the text around them is displayed.
+//! Characters in printed text of the subject and other programs that change how the text around them is displayed.
 
-/// Whether a character shows nothing by itself and changes how other characters are displayed. Such characters are
+/// Whether a character shows nothing by itself and changes how other characters are displayed. Hidden characters are
 /// control characters, ends of lines and paragraphs, changes of the writing direction, and invisible tags.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()

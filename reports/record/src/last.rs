@@ -1,7 +1,8 @@
-//! Writes `end.json`, the last file of a record. Room on the disk is reserved at the start of the run.
+//! Writes `end.json`, the last file of a record. Room on the disk is reserved for `end.json` at the start of the run.
 //!
-//! Owns `end.json` until it is written. A full disk ends many runs, and a record without `end.json` looks like the
-//! record of a killed harness. So the module reserves the room at the start and writes the end into that room.
+//! Owns `end.json` until the file is written. A full disk ends many runs, and a record without `end.json` looks like
+//! the record of a killed harness. So the module reserves the room at the start of a run and writes `end.json` into
+//! that room.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -10,7 +11,8 @@ use std::path::PathBuf;
 use super::files::{chain, io_error};
 use super::{End, EndReason, Error};
 
-/// Bytes reserved for an end with the last lines of a subject: twelve lines of 300 characters of up to four bytes.
+/// Bytes reserved for an `end.json` with the last lines of a subject: twelve lines of 300 characters of up to four
+/// bytes.
 const RESERVED_BYTES: usize = 16 << 10;
 
 pub(super) struct Last {
@@ -29,7 +31,7 @@ impl Last {
         Ok(Self { path, part, room })
     }
 
-    /// Writes the end. The file appears complete or not at all; an end that is larger than the reserved room is
+    /// Writes `end.json`. The file appears complete or not at all; an end that is larger than the reserved room is
     /// shortened and marked as shortened.
     pub fn say(&mut self, end: &End) -> Result<(), Error> {
         self.write(end).or_else(|error| {

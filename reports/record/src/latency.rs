@@ -1,9 +1,9 @@
 //! `latency.hlog`: histograms in the standard interval log format of HdrHistogram, so that any tool that knows the
 //! format can read it.
 //!
-//! Owns the tags, the lines and the reader of the file. The reader keeps totals for each tag and phase, and a few
-//! hundred time slices for charts. A run of 100 hours has tens of thousands of lines, and they are never all in memory
-//! at once.
+//! Owns the tags, the lines and the reader of `latency.hlog`. The reader keeps totals for each tag and phase of a run,
+//! and values for a few hundred time ranges for charts. A run of 100 hours has tens of thousands of lines, and the
+//! reader never has them all in memory at once.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,16 +50,16 @@ pub mod tag {
 
 pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIED, tag::RESPONSE_ERROR];
 
-/// Number of time slices of a tag over the whole run: enough for a chart that is a thousand pixels wide.
+/// Number of time slices (ranges) of a tag over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
 /// Maximum length of a line of the log, in bytes. A histogram of three significant digits over the whole range needs
-/// fewer.
+/// fewer bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of lines of `latency.hlog` and `latency.open.hlog` together: five times those of a run of 100 hours.
 const LINES_MAX: usize = 200_000;
 /// Maximum number of tags in one file, a few more than runs write. More tags mean a damaged file.
 const TAGS_MAX: usize = 32;
-/// Maximum number of time slices of one tag. If lines are in order of time, there are fewer.
+/// Maximum number of time slices of one tag. If the lines of the log are in order of time, a tag has fewer time slices.
 const SLICES_MAX: usize = 4800;
 
 /// All latencies of a run: totals, and time slices for charts.
@@ -70,8 +70,8 @@ pub struct Latency {
 }
 
 const BANDS_PER_DECADE: f64 = 5.0;
-/// The decades that have their own bands, as powers of ten microseconds: 10 µs to 100 s. Lower and higher values count
-/// in the outermost bands.
+/// The decades that have their own bands, as powers of ten microseconds: 10 µs to 100 s. Latencies below or above these
+/// decades count in the outermost bands.
 const BAND_DECADES: (f64, f64) = (1.0, 8.0);
 pub const BANDS: usize = 35;
 
@@ -111,7 +111,7 @@ pub(super) struct Frame<'a> {
     pub length_ms: u64,
 }
 
-/// Writer of the log. Each interval is appended at once, so that intervals before an unexpected end can be read.
+/// Writer of `latency.hlog`. Each interval is appended at once, so that intervals before an unexpected end can be read.
 pub struct HistogramLog {
     out: Sink,
     lines: Lines,
@@ -147,8 +147,8 @@ impl Latency {
         self.slices.get(tag).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads `latency.hlog`, and the slices that a killed run had not closed. An incomplete last line is left out, and
-    /// a note says so.
+    /// Reads `latency.hlog`, and the time slices that a killed run had not completed. An incomplete last line is left
+    /// out, and a note says so.
     pub(super) fn read(
         files: &mut [(File, PathBuf)],
         frame: &Frame<'_>,
@@ -275,13 +275,12 @@ impl HistogramLog {
     }
 
     /// Appends the histogram of an interval. If the error says that the disk is full ([`Error::is_full`]), only this
-    /// histogram is lost. Histograms that were appended before stay buffered until the disk has room.
+    /// histogram is lost. Histograms that were appended earlier stay buffered until the disk has room.
     pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<(), Error> {
         let row = self.line(tag, start_ms, end_ms, histogram)?;
         self.out.append(&row)
     }
 
-    /// The line of a histogram in the log's format.
     pub(super) fn line(
         &mut self,
         tag: &str,

@@ -1,8 +1,8 @@
 //! The run record: the directory that a run writes, and the only input of judges and renderers.
 //!
-//! Owns the names of the record's files, the types of their rows and their versioned schema. Rows are plain facts;
-//! judges are in `reports`. Readers tolerate unknown fields, so that an older build can still show a newer record of
-//! the same schema version.
+//! Owns the names of the record's files, the types of their rows and their versioned schema. Rows are plain facts; the
+//! crate `reports` has the judges. Readers tolerate unknown fields, so that an older build can still show a newer
+//! record of the same schema version.
 //!
 //! All fields named `*_ms` are milliseconds since the run's epoch or lengths in milliseconds. Fields named `*_us` are
 //! lengths in microseconds.
@@ -69,7 +69,6 @@ pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};
 pub use times::TIME_MS_MAX;
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer, tell_story};
 
-/// The files of a record.
 pub mod file {
     /// The file with the [`super::Manifest`].
     pub const MANIFEST: &str = "manifest.json";
@@ -79,7 +78,7 @@ pub mod file {
     pub const SAMPLES: &str = "samples.jsonl";
     /// The histograms of [`super::Latency`].
     pub const LATENCY: &str = "latency.hlog";
-    /// Latencies that move to [`LATENCY`] when their time slice is complete. The file is absent once a run has ended.
+    /// Latencies that move to [`LATENCY`] when their time range is complete. The file is absent once a run has ended.
     pub const LATENCY_OPEN: &str = "latency.open.hlog";
     /// Each line is a [`super::FaultRow`].
     pub const FAULTS: &str = "faults.jsonl";
@@ -101,7 +100,7 @@ pub mod file {
     pub const OBJECTS: &str = "objects.json";
     /// The file with the [`super::End`].
     pub const END: &str = "end.json";
-    /// The story of a run that played a documented bug, for people.
+    /// The text that tells a run of a documented bug in order of time, for people.
     pub const STORY: &str = "story.txt";
     /// The lines that the subject printed, kept unchanged.
     pub const SUBJECT_LOG: &str = "subject.log";
@@ -204,7 +203,7 @@ pub enum Error {
     #[error("read {}: it has the schema `{found}`, this build reads `{SCHEMA}`; use the build that wrote it", path.display())]
     Schema {
         path: PathBuf,
-        /// The schema that the manifest names.
+        /// The version of the schema that the manifest names.
         found: String,
     },
     #[error("read line {line} of {}", path.display())]

@@ -46,11 +46,11 @@ pub struct Manifest {
     pub subject: Subject,
     /// The witness that carried observations: `http`, `log`, `status`, `children`, `finalizer`, `metrics` or `none`.
     pub witness: String,
-    /// The facts that the witness can prove. Absent in older records: every fact that a budget needs.
+    /// The facts that the witness can prove. Absent in older records: then the witness proves every fact that a budget
+    /// needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_sees: Option<Sees>,
-    /// How many lines of the witness may be unreadable. Absent: unreadable lines matter as soon as a version looks
-    /// missed.
+    /// How many lines of the witness may be unreadable. Absent: unreadable lines matter only if versions look missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_tolerates: Option<u64>,
     /// The factor by which the lives of watches, tokens, history and idle connections were shorter than on a real
@@ -144,13 +144,13 @@ pub struct Subject {
     pub command: Vec<String>,
     /// SHA-256 of the program file, or of the files that the scenario names as the subject; in hexadecimal.
     pub digest: Option<String>,
-    /// The bug that was planted on purpose, in calibration runs.
+    /// The planted bug of the subject, in calibration runs.
     pub planted_bug: Option<String>,
     /// When a process that ends by itself is started again: `always` or `onFailure`. None: the end of a process
     /// finishes the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<String>,
-    /// Why the subject's processes are not sampled; none if they are.
+    /// Why the harness does not sample the subject's processes; none if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<String>,
     /// The series of the subject's own metrics that are read; none if the subject has no metrics page.
@@ -170,13 +170,13 @@ pub struct PlannedFault {
     pub at_ms: u64,
     /// The planned length, in milliseconds; none for a fault that happens once.
     pub for_ms: Option<u64>,
-    /// The fault's effect and target, for people.
+    /// The effect and the target of the fault, for people.
     pub detail: String,
     /// Whether the seed chose the fault, and not the scenario.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drawn: bool,
-    /// The properties that one request of the subject must have together so that the fault can act on it. Empty: none,
-    /// or unknown.
+    /// The properties that one request of the subject must have together so that the fault can act on it. Empty: the
+    /// fault acts on any request, or the properties are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
     /// The resource of a request that the fault can act on, in full or as the plural alone.

@@ -1,14 +1,14 @@
 //! `objects.json`: facts about the subject that the control plane's objects show as a whole, beyond single versions.
 //!
-//! Owns the types of this file and the maximum numbers of their entries. The facts are the subject's writes while no
+//! Owns the types of `objects.json` and the maximum numbers of its entries. The facts are the subject's writes while no
 //! other client writes, objects that are stuck in their deletion, requests for objects of other clients, and parents
-//! with too many or orphaned children. Judges compare these facts with budgets.
+//! with too many or orphaned children. Judges compare the facts in `objects.json` with budgets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of objects with a row among those written in the quiet time (while no client but the subject writes).
-/// Further objects are only counted.
+/// Rewritten objects beyond this number are only counted.
 pub const REWRITTEN_MAX: usize = 20;
 /// Maximum number of changed fields that are listed for each object written in the quiet time.
 pub const FLIPS_MAX: usize = 5;
@@ -19,7 +19,7 @@ pub const TOO_MANY_MAX: usize = 20;
 /// Maximum number of children that are listed for each parent with too many children.
 pub const NAMED_CHILDREN_MAX: usize = 5;
 /// Maximum number of requests for objects of other clients that are described in full, for each kind of request.
-/// Further requests are only counted.
+/// Requests beyond this number are only counted.
 pub const DEEDS_MAX: usize = 20;
 /// Maximum number of orphaned children that are listed for each kind of children.
 pub const ORPHANS_MAX: usize = 20;
@@ -51,8 +51,9 @@ pub struct Objects {
 /// Objects of one resource that waited for the subject when the drain was over, and how their number developed in the
 /// drain.
 ///
-/// An object waits from the commit of its oldest version that the subject has not proved to have seen. The object is
-/// *served* when the subject proves that version. A queue serves objects in the order in which they began to wait.
+/// An object waits from the commit of its oldest version that the subject has not proved to have seen. A waiting object
+/// is *served* when the subject proves that it saw that version. A queue serves objects in the order in which they
+/// began to wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Backlog {
@@ -62,13 +63,14 @@ pub struct Backlog {
     pub from_ms: u64,
     /// When the drain was over.
     pub to_ms: u64,
-    /// Objects that were served in each quarter of the drain.
+    /// Number of objects that were served in each quarter of the drain.
     pub served: [u64; 4],
-    /// Objects that were served in the whole run.
+    /// Number of objects that were served in the whole run.
     pub served_total: u64,
-    /// Objects that have waited since before the drain.
+    /// Number of objects that have waited since before the drain.
     pub waiting: u64,
-    /// Waiting objects that were overtaken: an object was served that had begun to wait more than five seconds later.
+    /// Number of waiting objects that were overtaken: an object was served that had begun to wait more than five
+    /// seconds later.
     pub passed: u64,
     /// Namespace and name of the first object that was overtaken.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +81,8 @@ pub struct Backlog {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Quiet {
-    /// The start of the quiet time: some time after the last write of the harness, in which the subject may catch up.
+    /// The start of the quiet time: after the last write of the harness and some more time in which the subject may
+    /// catch up.
     pub from_ms: u64,
     /// The end of the quiet time.
     pub to_ms: u64,
@@ -88,14 +91,14 @@ pub struct Quiet {
     /// Why some or all resources could not be examined; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Whether the control plane reports the author of each write. If not, every writer that is not part of Kubernetes
-    /// counts as the subject.
+    /// Whether the control plane reports the author of each write. If it reports no authors, every writer that is not
+    /// part of Kubernetes counts as the subject.
     pub tells_writers: bool,
-    /// Versions that the subject wrote in the quiet time.
+    /// Number of versions that the subject wrote in the quiet time.
     pub writes: u64,
-    /// Objects that the subject wrote in the quiet time.
+    /// Number of objects that the subject wrote in the quiet time.
     pub objects: u64,
-    /// Objects that the subject wrote in each third of the quiet time.
+    /// Number of objects that the subject wrote in each third of the quiet time.
     pub lasting: u64,
     /// The objects with the most writes in the quiet time, those written in each third first.
     pub worst: Vec<Rewritten>,
@@ -110,15 +113,15 @@ pub struct Rewritten {
     pub resource: String,
     /// The object's namespace and name. Objects with ever-new names share one entry whose name ends with `*`.
     pub object: String,
-    /// Versions of the object in the quiet time.
+    /// Number of versions of the object in the quiet time.
     pub writes: u64,
-    /// Versions of the object in each third of the quiet time.
+    /// Number of versions of the object in each third of the quiet time.
     pub thirds: [u64; 3],
     /// When the first version of the quiet time was written.
     pub first_ms: u64,
     /// When the last version of the quiet time was written.
     pub last_ms: u64,
-    /// The fields that changed, the most frequent first.
+    /// The fields of the object that changed, the most frequent first.
     pub fields: Vec<Flip>,
     /// Whether the object's `metadata.generation` changed in the quiet time.
     pub respecified: bool,
@@ -128,7 +131,8 @@ pub struct Rewritten {
     pub user_agent: Option<String>,
 }
 
-/// A field that changed. The record does not contain the field's values, because they may be confidential.
+/// A field of an object that changed in the quiet time. The record does not contain the field's values, because they
+/// may be confidential.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Flip {
@@ -168,14 +172,14 @@ pub struct Held {
     pub object: String,
     /// The name of the finalizer.
     pub finalizer: String,
-    /// The party that added the finalizer.
+    /// The program that added the finalizer.
     pub by: PutOn,
     /// The field manager that owns the finalizer; none if it is unknown.
     pub manager: Option<String>,
     /// Time since the object's deletion was requested, in milliseconds.
     pub for_ms: u64,
     /// The refused writes of the subject since its last successful write of the object. None if the last write was not
-    /// refused, or the control plane does not report it.
+    /// refused, or the control plane does not report refused writes.
     pub refusals: Option<Refusals>,
 }
 
@@ -191,16 +195,16 @@ pub struct Refusals {
     pub status: u16,
 }
 
-/// The party that added a finalizer to an object.
+/// The program that added a finalizer to an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PutOn {
     /// The subject added the finalizer: the object was made without it.
     #[default]
     Subject,
-    /// The scenario: its object template has the finalizer.
+    /// The scenario added the finalizer: its object template has it.
     Scenario,
-    /// The control plane, which also removes the finalizer.
+    /// The control plane added the finalizer, and also removes it.
     ControlPlane,
 }
 
@@ -213,13 +217,14 @@ pub struct Foreign {
     /// Why some of the resources could not be examined; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Objects of other clients that were deleted without a request of the subject.
+    /// Number of objects of other clients that were deleted without a request of the subject.
     pub gone: u64,
-    /// Objects that the subject made again after another client had deleted them, under the same namespace and name.
+    /// Number of objects that the subject made again after another client had deleted them, under the same namespace
+    /// and name.
     pub made_again: u64,
     /// The first requests that made an object again.
     pub again: Vec<Deed>,
-    /// Objects of other clients that the subject deleted.
+    /// Number of objects of other clients that the subject deleted.
     pub deleted: u64,
     /// The first requests that deleted an object of another client.
     pub deletions: Vec<Deed>,
@@ -277,7 +282,7 @@ pub enum Read {
         t_ms: u64,
         /// The version.
         revision: u64,
-        /// The kind of event.
+        /// The kind of the event that the watch sent.
         what: Carried,
     },
 }
@@ -317,7 +322,7 @@ pub struct Siblings {
     pub parents: u64,
     /// Children that were made in the run.
     pub made: u64,
-    /// Parents that had too many children at some time.
+    /// Number of parents that had too many children at some time.
     pub excess: u64,
     /// The first parents that had too many children.
     pub examples: Vec<TooMany>,

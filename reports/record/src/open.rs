@@ -1,8 +1,8 @@
-//! Opens the files of a record, which may come from an untrusted source. No other module opens such a file.
+//! Opens the files of a record, which may come from an untrusted source. No other module opens a file of a record.
 //!
 //! Owns the checks of a file before its first byte is read. A link is refused, because it could lead to any file of
 //! this machine. A pipe, a device or another special file is refused: a reader of a pipe waits for ever, and a device
-//! has no end. Files larger than any run writes are refused, one by one and together.
+//! has no end. A file larger than any run writes is refused, and so is a record whose files are together too large.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,7 +26,8 @@ pub(super) struct Folder<'a> {
 }
 
 impl<'a> Folder<'a> {
-    /// The folder that the caller names. A path to the folder may contain links; the folder's files may not be links.
+    /// The record's folder that the caller names. A path to the folder may contain links; the folder's files may not be
+    /// links.
     pub(super) fn at(dir: &'a Path) -> Self {
         Self { dir, left: RECORD_BYTES_MAX }
     }
@@ -35,7 +36,7 @@ impl<'a> Folder<'a> {
         self.dir.join(name)
     }
 
-    /// Whether an entry of that name exists, of any kind.
+    /// Whether the folder has an entry of that name, of any kind.
     pub(super) fn has(&self, name: &str) -> bool {
         self.path(name).symlink_metadata().is_ok()
     }
@@ -49,7 +50,7 @@ impl<'a> Folder<'a> {
         self.take(name, self.left)
     }
 
-    /// Reads a small file; none if no entry of that name exists.
+    /// Reads a small file of the record; none if no entry of that name exists.
     pub(super) fn whole(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(file) = self.take(name, self.left.min(WHOLE_BYTES_MAX))? else { return Ok(None) };
         to_end(file, WHOLE_BYTES_MAX, &self.path(name)).map(Some)
@@ -69,7 +70,7 @@ pub fn file_of(dir: &Path, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Er
     to_end(file, limit, &path).map(Some)
 }
 
-/// Reads at most `limit` bytes: the file may have grown since its length was checked.
+/// Reads at most `limit` bytes of a file, which may have grown since its length was checked.
 fn to_end(file: File, limit: u64, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes).map_err(io_error("read", path))?;

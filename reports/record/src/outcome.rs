@@ -1,6 +1,6 @@
 //! The outcomes of the ledger, with their names and counts in records.
 //!
-//! Owns only names and counts. The ledger decides which outcome applies to a version.
+//! Owns only the names and counts of outcomes. The ledger decides which outcome applies to a version.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The exact version was observed within the deadline.
     Observed,
-    /// Never observed, but superseded by a later version of the object that was observed in time.
+    /// The version was never observed, but was superseded by a later version of the object that was observed in time.
     Coalesced,
-    /// Observed, or superseded by an observed later version, only after the deadline.
+    /// The version, or a later one that superseded it, was observed only after the deadline.
     Late,
     /// Neither the version nor a later one was observed by the end of the run.
     Missed,
@@ -24,7 +24,7 @@ pub enum Outcome {
     Ghost,
     /// The object was deleted, and the deletion was observed only after the deadline.
     LateGhost,
-    /// The same version and change was observed again.
+    /// The same version and the same change of an object were observed again.
     Duplicate,
     /// An older version was observed after a newer one.
     Regressed,
@@ -38,7 +38,7 @@ pub enum Outcome {
     Unobservable,
 }
 
-/// Counts of the ledger's outcomes. In an interval: outcomes decided since the previous row.
+/// Counts of the ledger's outcomes. In a row of an interval: outcomes decided since the previous row.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -49,7 +49,7 @@ pub struct EventCounts {
     pub observations: u64,
     /// Versions observed within the deadline.
     pub observed: u64,
-    /// Versions superseded in time by an observed later version.
+    /// Versions superseded by a later version that was observed in time.
     pub coalesced: u64,
     /// Versions observed or superseded only after the deadline.
     pub late: u64,
@@ -73,7 +73,8 @@ pub struct EventCounts {
     pub identity_swap: u64,
     /// Versions of objects created and deleted inside one outage of the subject's stream.
     pub unobservable: u64,
-    /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue.
+    /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue, or soon after a
+    /// write of the subject to them was refused.
     pub queued: u64,
 }
 
@@ -166,7 +167,7 @@ impl AddAssign for EventCounts {
     }
 }
 
-/// Subtraction gives the counts since an earlier reading.
+/// Subtraction gives the counts since an earlier time.
 impl Sub for EventCounts {
     type Output = Self;
     fn sub(self, earlier: Self) -> Self {

@@ -1,7 +1,8 @@
 //! Reading a run record, including one of a run that was killed half-way.
 //!
-//! Owns the tolerance for damaged files. An incomplete last line or a missing file becomes a note; any other fault is
-//! an error with file and line. The reader must not judge: the judge of validity decides the effect of each note.
+//! Owns the rules for damaged files. An incomplete last line or a missing file becomes a note; any other damage is an
+//! error with file and line. The reader judges nothing: the judge of validity decides the effect of each note on the
+//! verdict.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -24,16 +25,15 @@ use super::{
 const LOGS_MAX: usize = 20;
 /// Maximum number of entries of the log folder that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// The least time, in milliseconds, between samples of the time in which the writer keeps one sample of each interval:
-/// a little less than an interval.
+/// The minimum time, in milliseconds, between two samples, after the writer has begun to keep one sample of each
+/// interval: a little less than an interval.
 const APART_MS: u64 = 4000;
 /// Maximum length of a row, in bytes: far more than the writer needs for its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum number of lines of a story: far more than a documented bug writes.
+/// Maximum number of lines of `story.txt`: far more than the run of a documented bug writes.
 const STORY_LINES_MAX: usize = 1000;
 
-/// A run record in memory.
 #[derive(Debug)]
 pub struct Record {
     /// The plan of the run.
@@ -57,11 +57,11 @@ pub struct Record {
     pub end_state: Option<EndState>,
     /// Facts from the control plane's objects; none in records that are older than `objects.json`.
     pub objects: Option<Objects>,
-    /// How the run ended; none if the harness itself was killed.
+    /// How the run ended; none if the harness was killed.
     pub end: Option<End>,
-    /// The lines of the story in the record's directory; empty if the record has no story.
+    /// The lines of `story.txt` in the record's directory; empty if the file does not exist.
     pub story: Vec<String>,
-    /// Problems with the files, for people.
+    /// Problems with the files of the record, for people.
     pub notes: Vec<String>,
     /// The files that exist: those of [`file::DESCRIBED`], then those of the folder [`file::CONTROL_PLANE`].
     pub files: Vec<RecordFile>,
@@ -76,7 +76,6 @@ pub struct RecordFile {
 }
 
 impl Record {
-    /// Reads the record in a directory.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let mut folder = Folder::at(dir);
         let folder = &mut folder;
@@ -162,7 +161,7 @@ impl Record {
         })
     }
 
-    /// Whether the last interval was written after the ledger was finished. Only then all missed events are decided.
+    /// Whether the last interval was written after the ledger was finished: only then all missed versions are counted.
     pub fn finished(&self) -> bool {
         self.intervals.last().is_some_and(|row| row.last)
     }
@@ -188,8 +187,8 @@ fn phase_at(intervals: &[Interval], plan: &Phases, t_ms: u64) -> Phase {
 }
 
 fn read_manifest(dir: &Path, folder: &mut Folder<'_>) -> Result<Manifest, Error> {
-    /// The schema of the manifest, which is read first. So a manifest of another version gives an error about its
-    /// schema and not about its fields.
+    /// The schema that the manifest names, which is read first, so that a manifest of another schema version gives an
+    /// error about its schema and not about its fields.
     #[derive(Deserialize)]
     struct Version {
         schema: Option<String>,
@@ -211,8 +210,8 @@ fn read_manifest(dir: &Path, folder: &mut Folder<'_>) -> Result<Manifest, Error>
     }
 }
 
-/// The files of the record that exist. In the log folder, names that no control plane program uses are left out. A
-/// folder that is a link is left out as well.
+/// The files of the record that exist. In the folder of the control plane's logs, names that no control plane program
+/// uses are left out. If that folder is a link, all its files are left out.
 fn files(folder: &Folder<'_>) -> Vec<RecordFile> {
     let described = file::DESCRIBED.into_iter().filter(|(name, _)| folder.has_file(name));
     let mut files: Vec<RecordFile> = described.map(|(name, what)| RecordFile { name: name.to_owned(), what }).collect();
@@ -238,7 +237,7 @@ fn read_end(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Option<E
     Ok(end)
 }
 
-/// Reads a file with one row; none if the file does not exist.
+/// Reads a file of the record with one row; none if the file does not exist.
 fn read_one<T: DeserializeOwned + Times>(folder: &mut Folder<'_>, name: &'static str) -> Result<Option<T>, Error> {
     let path = folder.path(name);
     let Some(text) = folder.whole(name)? else { return Ok(None) };
@@ -248,7 +247,8 @@ fn read_one<T: DeserializeOwned + Times>(folder: &mut Folder<'_>, name: &'static
     Ok(Some(row))
 }
 
-/// Reads the story of the run. Bytes that are not UTF-8 are replaced, because judges do not need the story.
+/// Reads `story.txt`, the text about the run for people. Bytes that are not UTF-8 are replaced, because judges do not
+/// read this file.
 fn read_story(folder: &mut Folder<'_>) -> Result<Vec<String>, Error> {
     let text = folder.whole(file::STORY)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&text).lines().take(STORY_LINES_MAX).map(str::to_owned).collect())
@@ -261,7 +261,7 @@ fn read_requests(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Req
     Ok(Requests::from_lines(read_rows_if_told(folder, file::REQUESTS, notes)?, told))
 }
 
-/// Reads a file that many runs do not have.
+/// Reads the rows of a file that many runs lack.
 fn read_rows_if_told<T: DeserializeOwned + Times>(
     folder: &mut Folder<'_>,
     name: &'static str,
@@ -328,7 +328,7 @@ fn read_rows<T: DeserializeOwned + Times>(
     Ok(rows)
 }
 
-/// Refuses a row with a time or number that no run can reach. The error names file and line.
+/// Refuses a row with a time or number that no run can reach. The error names file and line of the row.
 fn in_bounds(row: &impl Times, json: &[u8], path: &Path, line: usize) -> Result<(), Error> {
     in_time(row, path, line)?;
     match times::too_long(json) {

@@ -1,10 +1,12 @@
 //! The rows of `requests.jsonl`: each request of the subject to the control plane.
 //!
-//! Owns the rows' fields, and the rule that turns lines of the file into one row for each request. Only a control plane
-//! that reports the author of each request (the mock) has such rows. A record without the file is valid.
+//! Owns the fields of these rows, and the rule that turns lines of the file into one row for each request. Only a
+//! control plane that reports the author of each request (the mock) has such rows. A record without `requests.jsonl` is
+//! valid.
 //!
-//! A watch has two lines with the same `id`: one when it is answered, and a second complete one when it has ended. So a
-//! killed run still shows the watches that were open. A request that was never answered has a line only after its end.
+//! A watch has two lines with the same `id`: one when it is answered, and a second complete one when it has ended.
+//! Therefore the record of a killed run still shows the watches that were open. A request that was never answered has a
+//! line only after its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of lines of single requests in `requests.jsonl`: 8 MB, or twice as much if each request is refused
-/// with a message. Further requests are only counted, see [`RequestSummary`].
+/// with a message. Requests beyond this number are only counted, see [`RequestSummary`].
 pub const REQUEST_LINES_MAX: u64 = 20_000;
-/// Maximum number of lines of requests that are neither list nor watch. The remaining lines are reserved for lists and
-/// watches. So a subject with a normal rate of lists and watches has a line for each, however many other requests it
-/// sends.
+/// Maximum number of lines of requests that are neither list nor watch. Lines beyond this number are reserved for lists
+/// and watches, so that a subject with a normal rate of lists and watches has a line for each, however many other
+/// requests it sends.
 pub const OTHER_LINES_MAX: u64 = REQUEST_LINES_MAX / 4 * 3;
 
 /// The resource of Leases, by which processes elect a leader.
@@ -32,7 +34,7 @@ pub enum RequestLine {
     Summary(RequestSummary),
 }
 
-/// The purpose of a request, as in Kubernetes' authorization attributes.
+/// The kind of a request, as in Kubernetes' authorization attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
@@ -57,11 +59,11 @@ pub enum Verb {
     Other,
 }
 
-/// The side that ended a request or stream.
+/// The program that ended a request or watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndedBy {
-    /// The control plane ended it, with a complete answer or the clean end of a stream.
+    /// The control plane ended the request, with a complete answer or the clean end of a stream.
     Server,
     /// The control plane broke off the stream or connection.
     Reset,
@@ -80,13 +82,14 @@ pub struct RequestRow {
     pub t_ms: u64,
     /// The HTTP method: `GET`, `POST`, …
     pub method: String,
-    /// The purpose of the request.
+    /// The kind of the request.
     pub verb: Verb,
     /// The resource, such as `packages.longhaul.dev`; empty for a request that concerns no resource.
     pub resource: String,
     /// The namespace in the path; empty for all namespaces and for cluster-wide objects.
     pub namespace: String,
-    /// The object's name; empty for a collection. For a creation it is the name in the answer, if the answer has one.
+    /// The object's name; empty for a collection. For a creation this is the name in the answer, if the answer has a
+    /// name.
     pub name: String,
     /// The path of a request that concerns no resource, at most 512 bytes.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -124,7 +127,7 @@ pub struct RequestRow {
     /// When the request ended; none for a watch that was open when its line was written.
     #[serde_with(skip_apply)]
     pub ended_ms: Option<u64>,
-    /// The side that ended the request.
+    /// Whether the client or the control plane ended the request.
     #[serde_with(skip_apply)]
     pub ended_by: Option<EndedBy>,
     /// Object versions that were sent on a watch, or items in a list.
@@ -144,23 +147,23 @@ pub struct RequestRow {
     pub message: Option<String>,
 }
 
-/// Counts of requests in one interval that have no line. The reason is that there were [`REQUEST_LINES_MAX`] lines
-/// before, or [`OTHER_LINES_MAX`] lines of requests that are neither list nor watch.
+/// Counts of requests in one interval that have no line in `requests.jsonl`. Requests have no line after
+/// [`REQUEST_LINES_MAX`] lines, or after [`OTHER_LINES_MAX`] lines of requests that are neither list nor watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestSummary {
-    /// Start of the counted time: the first request without a line, or the start of the interval in which requests were
-    /// lost.
+    /// Start of the counted time: the first request without a line, or the start of the interval in which the record of
+    /// requests was lost.
     pub start_ms: u64,
     /// End of the counted time.
     pub end_ms: u64,
     /// Requests that were answered, or that ended without an answer.
     pub requests: u64,
-    /// Lists among the requests.
+    /// Number of lists among the requests.
     pub lists: u64,
-    /// Watches among the requests.
+    /// Number of watches among the requests.
     pub watches: u64,
-    /// Requests that were refused: a status of 400 or above, or an `ERROR` event.
+    /// Number of requests that were refused: a status of 400 or above, or an `ERROR` event.
     pub refused: u64,
     /// Requests that are not counted above, because the harness fell behind the control plane.
     pub lost: u64,
@@ -168,7 +171,7 @@ pub struct RequestSummary {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// One row for each request, in the order of arrival.
+    /// One row for each recorded request, in the order of arrival.
     pub rows: Vec<RequestRow>,
     /// Counts of requests without a row, in order.
     pub summaries: Vec<RequestSummary>,
@@ -177,7 +180,6 @@ pub struct Requests {
 }
 
 impl Verb {
-    /// The Kubernetes name of the verb.
     pub fn word(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -219,13 +221,19 @@ impl RequestRow {
         matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
     }
 
+    /// Whether the server refused the request with a status after which a right client tries again: a conflict, too many
+    /// requests, or an error of the server.
+    pub fn is_refused_for_now(&self) -> bool {
+        matches!(self.status, 409 | 429 | 500..)
+    }
+
     /// Whether the request concerns the subject itself and not an object of the run: its Lease, or an event about its
     /// work.
     pub fn is_aside(&self) -> bool {
         matches!(self.resource.as_str(), LEASES | "events" | "events.events.k8s.io")
     }
 
-    /// Whether the request is a list or watch, by which a client follows a resource.
+    /// Whether the request is a list or watch: the requests by which a client follows a resource.
     pub fn follows(&self) -> bool {
         matches!(self.verb, Verb::List | Verb::Watch)
     }
@@ -259,18 +267,19 @@ impl Requests {
         Self { rows: rows.into_values().collect(), summaries, told }
     }
 
-    /// The time until which every request has its row. Some later requests have no row.
+    /// The time until which every request of the subject has its row. Some later requests have no row.
     pub fn complete_until_ms(&self) -> Option<u64> {
         self.summaries.first().map(|summary| summary.start_ms)
     }
 
-    /// The time until which every list and watch has its row.
+    /// The time until which every list and watch of the subject has its row.
     pub fn follows_until_ms(&self) -> Option<u64> {
         let left_out = |summary: &&RequestSummary| summary.lists + summary.watches + summary.lost > 0;
         self.summaries.iter().find(left_out).map(|summary| summary.start_ms)
     }
 
-    /// Requests of which only the number is known, because the harness fell behind: start, end and number.
+    /// Requests of which only the number is known, because the harness fell behind: start and end of the time, and the
+    /// number of requests.
     pub fn lost(&self) -> Option<(u64, u64, u64)> {
         let mut lost = self.summaries.iter().filter(|summary| summary.lost > 0);
         let first = lost.next()?;
@@ -285,7 +294,7 @@ impl Requests {
 #[derive(Debug, Default)]
 pub(super) struct Cap {
     lines: u64,
-    /// Number of lines of requests that are neither list nor watch.
+    /// Number of lines, so far, of requests that are neither list nor watch.
     others: u64,
     /// Watches whose second line is not written yet; at most as many as there are lines.
     open: BTreeSet<u64>,
@@ -295,8 +304,8 @@ pub(super) struct Cap {
 }
 
 impl Cap {
-    /// Whether the request gets a line; if not, it is counted. A watch with a first line always gets its second line,
-    /// so the file has at most twice the lines.
+    /// Whether the request gets a line in `requests.jsonl`; if not, it is counted. A watch with a first line always
+    /// gets its second line, so the file has at most twice [`REQUEST_LINES_MAX`] lines.
     pub fn admits(&mut self, row: &RequestRow) -> bool {
         if row.ended_ms.is_some() && self.open.remove(&row.id) {
             return true;
@@ -328,7 +337,7 @@ impl Cap {
         self.summary.lost += requests;
     }
 
-    /// The counts of the interval that ends now; none if every request had a line.
+    /// The counts of requests without a line in the interval that ends now; none if every request had a line.
     pub fn close(&mut self, end_ms: u64) -> Option<RequestSummary> {
         let summary = std::mem::take(&mut self.summary);
         self.interval_ms = end_ms;

@@ -1,10 +1,10 @@
-//! The rows of the record's files. This file defines the row of an interval, with the counts of the ledger, the
+//! The rows of the files of a record. This file defines the row of an interval, with the counts of the ledger, the
 //! witness, the API server and the registry. `load.rs` defines the rows of admission load, API calls, alerts and churn,
 //! `usage.rs` those of samples, and `happened.rs` those of faults, anomalies and the end.
 //!
-//! The modules of rows own their fields and units. Rows hold facts and judge nothing. Rows of intervals and samples
-//! leave out fields that are zero, false, empty or none. A long run has tens of thousands of such rows, and leaving
-//! fields out halves their size.
+//! The modules of rows own the fields of rows and their units. Rows hold facts and judge nothing. Rows of intervals and
+//! samples leave out fields that are zero, false, empty or none. A long run has tens of thousands of such rows, and the
+//! left-out fields would double their size.
 
 mod happened;
 mod load;
@@ -25,15 +25,15 @@ pub use load::{
 };
 pub use usage::{Fds, MachineRow, Process, Sample};
 
-/// The phase of the run.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Load runs, but latency is not judged yet.
     WarmUp,
-    /// The phase that is judged.
+    /// The phase in which the budgets are judged.
     Steady,
-    /// No new load; the subject may catch up.
+    /// The harness makes no new changes; the subject may catch up.
     Drain,
 }
 
@@ -51,7 +51,7 @@ pub struct Interval {
     pub end_ms: u64,
     /// The phase in which the interval ended.
     pub phase: Phase,
-    /// Set on the last row of a run that ended by itself. The ledger was finished before this row.
+    /// Whether this is the last row of a run that ended by itself. The ledger was finished before that row.
     #[serde(default, skip_serializing_if = "is_false")]
     pub last: bool,
     /// Outcomes decided in this interval.

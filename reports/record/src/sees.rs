@@ -19,7 +19,8 @@ pub struct Sees {
     pub deleted: bool,
     /// The witness proves each version, even one that the next version has superseded.
     pub intermediate: bool,
-    /// The witness reports every event that the subject handles, in order: duplicates, regressions and phantoms show.
+    /// The witness reports every event that the subject handles, in order: duplicates, regressions and phantoms are
+    /// visible.
     pub sights: bool,
 }
 

@@ -1,6 +1,7 @@
 //! Facts about a subject beyond its process figures: its own metrics, its sockets by state, and its memory cgroup.
 //!
-//! Owns the rows for these facts. The observer decides which facts are read, and how often.
+//! Owns the rows that hold a subject's metrics, sockets and memory cgroup. The observer decides which of these facts
+//! are read, and how often.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ pub struct MetricsPlan {
     pub series: Vec<String>,
 }
 
-/// One row of `metrics.jsonl`: one reading of the subject's own metrics.
+/// One row of `metrics.jsonl`: the values of the subject's own metrics at one time.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -39,8 +40,8 @@ pub struct MetricsRow {
     pub page_bytes: u64,
     /// The heap in use, in bytes; none if the metrics page does not have it.
     pub heap_bytes: Option<u64>,
-    /// The runtime or allocator that reports the heap, such as `Go` or `jemalloc`. Only the first row with a heap has
-    /// this field, and the first row after a change.
+    /// The runtime or allocator that reports the heap, such as `Go` or `jemalloc`; only the first row with a heap and
+    /// the first row after a change have this field.
     pub heap_of: Option<String>,
     /// The values of the series in the manifest; a series that the metrics page lacks is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,4 +1,4 @@
-//! A file to which whole rows are appended, and which survives a full disk.
+//! A file to which whole rows are appended, and which can still be used after the disk was full.
 //!
 //! Owns the rows that wait to be written. If the disk is full for a while, rows wait in bounded memory and are written
 //! when there is room again. Each row is in the file completely or not at all, so that a file with lost rows can still
@@ -33,8 +33,8 @@ impl Sink {
         &self.path
     }
 
-    /// Appends a row, which may wait for the next flush. An error means that this row is lost; earlier rows still wait
-    /// to be written.
+    /// Appends a row, which may wait for the next flush. An error means that this row is lost; earlier rows are kept in
+    /// memory until they are written.
     pub(super) fn append(&mut self, row: &[u8]) -> Result<(), Error> {
         if !self.waiting.is_empty() && self.waiting.len() + row.len() > CHUNK_BYTES {
             match self.flush() {
@@ -48,7 +48,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes all rows to the operating system. After an error the unwritten rows still wait to be written.
+    /// Writes all rows to the operating system. After an error the unwritten rows are kept in memory until they are
+    /// written.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         let mut taken = 0;
         let result = loop {

@@ -1,9 +1,9 @@
-//! Adds up histograms into slices of time before they are written to `latency.hlog`, so that the file of a long run
-//! stays small.
+//! Adds up histograms over ranges of time (slices) before they are written to `latency.hlog`, so that the file of a
+//! long run stays small.
 //!
-//! Owns the length of a time slice. If a run is killed, no latency is lost: a second file holds the incomplete slices
-//! and is written again at each interval. The module does not know phases: the caller closes the slices when the phase
-//! changes.
+//! Owns the length of a time slice. If a run is killed, no latency is lost: a second file (`latency.open.hlog`) holds
+//! the incomplete time slices and is written again at each interval. The module does not know phases: the caller closes
+//! the time slices when the phase changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,13 +16,13 @@ use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;
 use super::{Error, file};
 
-/// The time at the start of a run, in milliseconds, in which each histogram is written as it is.
+/// The first milliseconds of a run, in which each histogram is written without adding it to others.
 const SINGLE_MS: u64 = 3600 * 1000;
-/// After that time, a time slice is as long as the run so far divided by this number, so that a chart has a point for
-/// each two or three pixels.
+/// After [`SINGLE_MS`], a time slice is as long as the run so far divided by this number, so that a chart has a point
+/// for each two or three pixels.
 const PARTS: u64 = 240;
-/// Shortest and longest time slice, in milliseconds. With slices of 60 s in the whole run, the latencies of 100 hours
-/// would be 36 MB.
+/// Shortest and longest time slice, in milliseconds. With time slices of 60 s in the whole run, the latencies of 100
+/// hours would be 36 MB.
 const SLICE_MS_LEAST: u64 = 60_000;
 const SLICE_MS_MOST: u64 = 600_000;
 
@@ -31,7 +31,7 @@ pub(super) struct Slices {
     log: HistogramLog,
     open: BTreeMap<String, OpenSlice>,
     open_path: PathBuf,
-    /// Whether the file of open slices exists, and whether its contents are current.
+    /// Whether the file of incomplete time slices exists, and whether its contents are current.
     open_written: bool,
     open_current: bool,
 }
@@ -73,15 +73,17 @@ impl Slices {
         self.log.append(tag, full.start_ms, full.end_ms, &full.histogram)
     }
 
-    /// Closes one of the open slices and returns the result of writing it; none if no slice is open.
+    /// Closes one of the incomplete time slices and returns the result of writing it; none if no time slice is
+    /// incomplete.
     pub(super) fn close_one(&mut self) -> Option<Result<(), Error>> {
         let (tag, slice) = self.open.pop_first()?;
         self.open_current = false;
         Some(self.log.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram))
     }
 
-    /// Writes all closed and open slices to the operating system. On a full disk the file of open slices keeps the
-    /// state of the last interval. Nothing is lost, because memory still holds these slices.
+    /// Writes all complete and incomplete time slices to the operating system. On a full disk the file of incomplete
+    /// time slices keeps the state of the last interval. No latency is lost, because memory still holds these time
+    /// slices.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.log.flush()?;
         if self.open_current {

@@ -1,5 +1,6 @@
-//! Tests of writing a record and reading it back. Torn or missing files are noted, and invalid ones are refused with
-//! file and line. The tests share one file, because each writes a record, damages it in one way, and reads it back.
+//! Tests of writing a record and reading it back. Incomplete or missing files are noted, and invalid ones are refused
+//! with file and line. The tests of this crate's files are together, because each writes a record, damages it in one
+//! way, and reads it back.
 
 use std::fs;
 use std::path::Path;
@@ -176,8 +177,8 @@ fn hits_are_capped_for_each_fault_and_for_all() {
     assert!(rows.len() < 20_000, "{}", rows.len());
 }
 
-/// If a run is killed, its record contains each recorded latency exactly once, including latencies that the writer
-/// still collects for the next line.
+/// If a run is killed, its record contains each recorded latency exactly once, including latencies that the writer has
+/// not written yet because their time slice is incomplete.
 #[test]
 fn a_killed_run_keeps_its_open_slices() {
     let example = Example::clean();
@@ -277,7 +278,7 @@ fn commits_and_observations_are_kept_on_request_only() {
     }
 }
 
-/// A killed run leaves a compressed file without its end. The reader returns the complete rows.
+/// If a killed run leaves a compressed file without its end, the reader returns the complete rows.
 #[test]
 fn a_torn_file_of_events_is_read_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -343,7 +344,7 @@ fn a_flood_of_requests_is_counted_and_open_watches_still_get_their_end() {
     assert_eq!((requests.summaries.as_slice(), requests.complete_until_ms()), ([summary].as_slice(), Some(start_ms)));
 }
 
-/// Requests of a hot loop are judged up to the first request without a line.
+/// A judge of hot loops uses the requests up to the first request without a line.
 #[test]
 fn rows_are_complete_until_the_first_request_without_a_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -382,7 +383,7 @@ fn far(dir: &Path, name: &str, key: &str, time: &str) {
     fs::write(&path, format!("{}{time}{}", &text[..from], &text[to..])).unwrap();
 }
 
-/// Axes and charts are as long as the run: a row from the far future would fill the memory with tick marks.
+/// A row with a time in the far future is refused: an axis up to that time would fill the memory with tick marks.
 #[test]
 fn rows_with_times_that_no_run_reaches_are_refused_with_their_place() {
     let example = Example::failing();
@@ -433,7 +434,7 @@ fn plans_and_histograms_of_a_far_time_are_refused_too() {
     }
 }
 
-/// Opening a pipe waits for a writer, and a device has no end. The reader opens neither of them.
+/// Opening a pipe waits for a writer, and a device has no end, so the reader opens neither of them.
 #[test]
 fn only_regular_files_are_read() {
     let all = [file::MANIFEST, file::INTERVALS, file::SAMPLES, file::FAULTS, file::ANOMALIES, file::REQUESTS];
@@ -529,7 +530,7 @@ fn files_larger_than_any_run_writes_are_refused_unread() {
     assert!(matches!(Record::open(dir.path()), Err(Error::TooLarge { bytes: 0x100_0000_0000, .. })));
 }
 
-/// Reports are written beside the record. A pipe with the name of a half-written report is not opened.
+/// Reports are written into the folder of the record, and a pipe with the name of a half-written report is not opened.
 #[test]
 fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
     let dir = written(&Example::clean());
@@ -545,8 +546,8 @@ fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
     assert!(!part.exists());
 }
 
-/// If nothing else can be written any more, the end is written with the reason. Without `end.json`, the record would
-/// look like that of a killed run.
+/// If the disk takes no other file any more, `end.json` is still written, with the reason. Without `end.json`, the
+/// record would look like that of a killed run.
 #[test]
 fn a_record_that_cannot_be_written_says_so_at_its_end() {
     let example = Example::clean();
@@ -566,8 +567,9 @@ fn a_record_that_cannot_be_written_says_so_at_its_end() {
     assert!(detail.contains("samples.jsonl: Invalid argument"), "{detail}");
 }
 
-/// A full disk ends no run. Rows wait in memory; when memory for them is full, further rows are lost and counted.
-/// Writing continues when the disk has room again. The room for `end.json` is reserved at the start.
+/// A full disk ends no run. Rows wait in memory while the disk is full; when that memory is full, further rows are lost
+/// and counted. Writing continues when the disk has room again. The room on the disk for `end.json` is reserved at the
+/// start.
 #[test]
 #[ignore = "slow"]
 fn a_full_disk_takes_rows_and_not_the_run() {

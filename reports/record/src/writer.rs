@@ -1,8 +1,8 @@
 //! Writing a run record while the run is under way.
 //!
-//! Owns the order in which files are written, and the limits on their rows. Rows are appended and flushed at each
-//! interval, so that a killed run can be judged up to its last interval. A run of 100 hours stays under 200 MB. The
-//! writer must not judge.
+//! Owns the order in which the files of a record are written, and the limits on their rows. Rows are appended and
+//! flushed at each interval, so that a killed run can be judged up to its last interval. The files of a run of 100
+//! hours stay under 200 MB. The writer judges nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -23,34 +23,35 @@ use super::{
 };
 
 /// Maximum number of rows of one outcome in `anomalies.jsonl`. Ten outcomes have rows, so the file has at most 10,000.
-/// A cap for each outcome keeps very many duplicates from hiding the one missed event. The counts in the intervals have
-/// no cap.
+/// A limit for each outcome keeps very many duplicates from hiding the only missed version. The counts of outcomes in
+/// the intervals have no limit.
 pub const ANOMALY_ROWS_PER_OUTCOME: u64 = 1000;
-/// Maximum number of stream lines kept with an anomaly, and of characters kept of each line.
+/// Maximum number of lines of watch streams kept with an anomaly, and of characters kept of each line.
 const WIRE_LINES: usize = 20;
 const WIRE_LINE_CHARS: usize = 600;
-/// The time at the start of a run, in milliseconds, in which every sample is kept. After that time only the last sample
-/// of each interval is kept, and the sample with the largest resident set if it stands out. A row is about 430 bytes,
-/// so all samples of 100 hours would be 155 MB.
+/// The time at the start of a run, in milliseconds, in which every sample is kept. Later, only the last sample of each
+/// interval is kept, and the sample with the largest resident set if it stands out. A sample has a row of about 430
+/// bytes, so all samples of 100 hours would be 155 MB.
 pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
-/// Total length of the rows of one outcome, in bytes, up to which rows keep their stream lines. Without stream lines a
-/// row is about 400 bytes. With all stream lines the rows of ten outcomes could be 120 MB. The usual row has less than
-/// 2 KiB.
+/// Total length of the anomaly rows of one outcome, in bytes, up to which rows keep their lines of watch streams.
+/// Without these lines a row is about 400 bytes. With all such lines the rows of ten outcomes could be 120 MB. A usual
+/// row of an anomaly has less than 2 KiB.
 const WIRE_BYTES_PER_OUTCOME: u64 = 2 << 20;
-/// Total length of the rows of one outcome, in bytes, up to which rows keep the history of their object. A history has
-/// usually 2 KiB and at most 5 KiB.
+/// Total length of the anomaly rows of one outcome, in bytes, up to which rows keep the history of their object. The
+/// history of an object has usually 2 KiB and at most 5 KiB.
 const EVIDENCE_BYTES_PER_OUTCOME: u64 = 3 << 20;
-/// Maximum number of hits of one fault that have a row each: more than the story of a run needs. A fault that hits each
-/// event of a busy stream has thousands of hits.
+/// Maximum number of hits of one fault that have a row each: more than people need to understand a run. A fault that
+/// hits each event of a busy stream has thousands of hits.
 const HIT_ROWS_MAX: u64 = 100;
-/// Maximum number of hits of all faults that have a row each, 2.5 MB in sum. After these, only the first hit of each
-/// fault and each doubling of its hits have a row. Otherwise 100 hours with one fault a minute would be 140 MB.
+/// Maximum number of hits of all faults that have a row each, 2.5 MB in sum. Of later hits, only the first hit of each
+/// fault and each doubling of its hits have a row. Without this limit, 100 hours with one fault a minute would be 140
+/// MB.
 const HIT_ROWS_OF_ALL_MAX: u64 = 10_000;
 /// A sample stands out of its interval if its resident set is this many times that of the last sample of the interval,
 /// or the largest so far.
 const PEAK_LEAST: f64 = 1.05;
 
-/// Appends the facts of a run to the run's record.
+/// Appends the facts of a run to its record.
 pub struct Writer {
     dir: PathBuf,
     manifest: Manifest,
@@ -60,7 +61,7 @@ pub struct Writer {
     faults: Rows,
     anomalies: Rows,
     latency: Slices,
-    /// The files of commits and of observations; none if they are not recorded.
+    /// The files of commits and of observations; none if the run does not record them.
     events: Option<[Packed; 2]>,
     requests: Option<(Rows, Cap)>,
     metrics: Option<Rows>,
@@ -76,7 +77,7 @@ pub struct Writer {
     /// The largest resident set of all written samples, in bytes.
     largest_bytes: u64,
     lost: Option<Lost>,
-    /// The time until which no row was lost.
+    /// The time in the run until which no row was lost.
     whole_to_ms: u64,
 }
 
@@ -90,7 +91,8 @@ struct Packed {
 }
 
 impl Writer {
-    /// Creates the directory and writes the manifest. Refuses a directory that already holds a record.
+    /// Creates the directory of the record and writes the manifest. Returns an error if the directory already holds a
+    /// record.
     pub fn create(dir: &Path, manifest: &Manifest) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(io_error("create", dir))?;
         let path = dir.join(file::MANIFEST);
@@ -137,7 +139,7 @@ impl Writer {
     }
 
     /// Lets the writer also record every commit and observation passed to [`Self::commit`] and [`Self::observation`].
-    /// Only the length of the run bounds these files.
+    /// Only the length of the run limits the size of these two files.
     pub fn keep_events(mut self) -> Result<Self, Error> {
         let create = |name| Packed::create(self.dir.join(name));
         self.events = Some([create(file::COMMITS)?, create(file::OBSERVATIONS)?]);
@@ -145,8 +147,8 @@ impl Writer {
     }
 
     /// Lets the writer also record the requests passed to [`Self::request`], because the control plane reports the
-    /// author of each request. Without this call the record has no such file, so that a record without requests is not
-    /// taken for a silent subject.
+    /// author of each request. Without this call the record has no `requests.jsonl`, so that a missing record of
+    /// requests is not taken for a silent subject.
     pub fn tell_requests(mut self) -> Result<Self, Error> {
         self.requests = Some((Rows::create(self.dir.join(file::REQUESTS))?, Cap::default()));
         Ok(self)
@@ -188,7 +190,8 @@ impl Writer {
         self.lost
     }
 
-    /// Counts a row that is lost to a full disk. The run continues, because later measurements are still valid.
+    /// Counts a row that is lost to a full disk. The run continues after a row is lost, because later measurements are
+    /// still valid.
     fn kept<T>(&mut self, result: Result<T, Error>) -> Result<(), Error> {
         match result {
             Err(error) if error.is_full() => {
@@ -205,7 +208,7 @@ impl Writer {
         lost.to_ms = None;
     }
 
-    /// Appends a sample. After two hours only the last sample of each interval and the one with the largest resident
+    /// Appends a sample. After two hours only the last sample of each interval and the sample with the largest resident
     /// set are kept.
     pub fn sample(&mut self, row: &Sample) -> Result<(), Error> {
         if row.t_ms < ALL_SAMPLES_MS {
@@ -224,7 +227,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends a reading of the subject's own metrics, if the manifest lists the series to read.
+    /// Appends the values of the subject's own metrics at one time, if the manifest lists the series to read.
     pub fn metrics(&mut self, row: &MetricsRow) -> Result<(), Error> {
         let result = self.metrics.as_mut().map_or(Ok(0), |rows| rows.append(row));
         self.kept(result)
@@ -276,7 +279,8 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Whether a further anomaly of this outcome would have a row. If not, the caller need not gather evidence.
+    /// Whether a further anomaly of this outcome would have a row. If a further anomaly would have no row, the caller
+    /// need not gather evidence.
     pub fn wants(&self, outcome: Outcome) -> bool {
         self.anomaly_rows.get(&outcome).is_none_or(|(rows, _)| *rows < ANOMALY_ROWS_PER_OUTCOME)
     }
@@ -301,8 +305,9 @@ impl Writer {
         self.events.is_some()
     }
 
-    /// Appends a request of the subject, if [`Self::tell_requests`] was called. A watch is passed once when it is
-    /// answered and once when it has ended. After [`super::REQUEST_LINES_MAX`] lines requests are only counted.
+    /// Appends a request of the subject, if [`Self::tell_requests`] was called. The caller passes a watch once when it
+    /// is answered and once when it has ended. After [`super::REQUEST_LINES_MAX`] lines the writer only counts
+    /// requests.
     pub fn request(&mut self, row: RequestRow) -> Result<(), Error> {
         let Some((rows, cap)) = &mut self.requests else { return Ok(()) };
         if !cap.admits(&row) {
@@ -329,8 +334,8 @@ impl Writer {
         self.kept_event(result)
     }
 
-    /// Handles a failed write of a compressed file. A compressed file cannot leave out a row, and it grows fast. So
-    /// recording into the file ends if the disk is full.
+    /// Handles a failed write of a compressed file of events. A compressed file cannot leave out a row, and this file
+    /// grows fast. Recording of commits or observations therefore ends if the disk is full.
     fn kept_event(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         if result.as_ref().is_err_and(Error::is_full) {
             self.events = None;
@@ -338,12 +343,12 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Writes the end state, after the drain. The file appears completely or not at all.
+    /// Writes `end-state.json`, after the drain; the file appears completely or not at all.
     pub fn end_state(&mut self, state: &EndState) -> Result<(), Error> {
         self.whole(file::END_STATE, state)
     }
 
-    /// Writes the facts from the control plane's objects. The file appears completely or not at all.
+    /// Writes `objects.json`; the file appears completely or not at all.
     pub fn objects(&mut self, objects: &Objects) -> Result<(), Error> {
         self.whole(file::OBJECTS, objects)
     }
@@ -357,8 +362,8 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Writes how the run ended, after all other files. The file appears completely or not at all. If no other file can
-    /// be written any more, `end.json` records the error, and the error is returned.
+    /// Writes `end.json`, after all other files; the file appears completely or not at all. If no other file can be
+    /// written any more, `end.json` records the error, and the error is returned.
     pub fn end(&mut self, end: &End) -> Result<(), Error> {
         let result = self.finish();
         let waiting = self.rows_waiting();
@@ -418,7 +423,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Flushes the appended rows of a run that ends by an error. `drop` cannot return errors.
+    /// Flushes the appended rows of a run that ends by an error; `drop` cannot return errors.
     fn drop(&mut self) {
         let _ = self.close_slices();
         let _ = self.flush();
@@ -460,7 +465,7 @@ fn json_line(row: &impl Serialize, path: &Path) -> Result<Vec<u8>, Error> {
     Ok(line)
 }
 
-/// The sample, with missing values taken from the previous sample of the same interval.
+/// The sample `row`, with missing values taken from the previous sample of the same interval.
 fn carried(before: &Sample, row: &Sample) -> Sample {
     let mut row = row.clone();
     row.sockets = row.sockets.or(before.sockets);
@@ -476,7 +481,7 @@ fn rss(sample: &Sample) -> u64 {
     sample.subject.map_or(0, |process| process.rss_bytes)
 }
 
-/// Writes a story of the run into its record, for the reports.
+/// Writes `story.txt`, a text about the run, into the record's directory for the reports.
 pub fn tell_story(dir: &Path, lines: &[String]) -> Result<(), Error> {
     write_bytes(&dir.join(file::STORY), (lines.join("\n") + "\n").as_bytes())
 }

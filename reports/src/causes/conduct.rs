@@ -7,8 +7,8 @@ use crate::judge::Queue;
 use crate::record::{LEASES, Record, RequestRow, Sees, Sight, Verb};
 use crate::words::{counted, millis, three_digits};
 
-/// Number of reads of a Lease with another holder that prove that the subject waits for the Lease. client-go reads it
-/// every two seconds.
+/// Minimum number of reads of a Lease with another holder that prove that the subject waits for the Lease. client-go
+/// reads it every two seconds.
 const LEASE_READS_MIN: usize = 3;
 
 /// Facts about the subject in the whole run.
@@ -16,14 +16,14 @@ const LEASE_READS_MIN: usize = 3;
 pub(super) struct Conduct {
     /// Why the subject never became the leader; none if it led, or if no Lease shows the leader.
     pub never_led: Option<String>,
-    /// Whether the subject sent no requests.
+    /// Whether the subject sent no request in the whole run.
     pub is_silent: bool,
     /// The objects that the subject still had to process when the run ended.
     pub queue: Option<Queue>,
-    /// Whether the control plane has no controller that makes workloads ready.
+    /// Whether the control plane has no controller that sets workloads ready.
     pub nothing_readies: bool,
-    /// Whether the witness reports each event that the subject has read. Other witnesses report only the subject's
-    /// writes.
+    /// Whether the witness reports each event that the subject has read. Other witnesses report only the objects that
+    /// the subject writes.
     pub tells_each: bool,
 }
 
@@ -62,8 +62,8 @@ impl Queue {
     }
 }
 
-/// Why the subject never led. The subject's Lease was refused or held by another process, and the subject did nothing
-/// that only a leader does.
+/// Why the subject never led: its Lease was refused or held by another process, and the subject did nothing that only a
+/// leader does.
 fn never_led(record: &Record) -> Option<String> {
     let rows = &record.requests.rows;
     let leases: Vec<&RequestRow> = rows.iter().filter(|row| row.resource == LEASES).collect();
@@ -102,7 +102,7 @@ fn place(row: &RequestRow) -> String {
     }
 }
 
-/// Whether no program makes workloads ready: a mock without controllers and kubelet only stores them.
+/// Whether no program sets workloads ready: a mock without controllers and kubelet only stores them.
 fn nothing_readies(record: &Record) -> bool {
     let plays = record.manifest.scenario.pointer("/controlPlane/workloads");
     record.manifest.control_plane == "mock" && plays.is_none_or(serde_json::Value::is_null)

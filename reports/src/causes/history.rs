@@ -1,7 +1,7 @@
 //! Reads an anomaly's evidence: whether the version was sent, whether a watch was open, which request came next.
 //!
-//! Owns the queries of this evidence and draws no conclusion from it. If the control plane does not record sent events
-//! and requests, or no evidence was kept, [`History::is_told`] is false.
+//! Owns the queries of an anomaly's evidence and draws no conclusion from it. If the control plane does not record sent
+//! events and requests, or no evidence was kept, [`History::is_told`] is false.
 
 use facts::Change;
 
@@ -11,7 +11,6 @@ use crate::record::{AnomalyRow, EndedBy, Evidence, ReadOn, Step};
 /// clock.
 pub(super) const SLACK_MS: u64 = 5;
 
-/// One anomaly and its evidence.
 #[derive(Debug)]
 pub(super) struct History<'a> {
     evidence: Option<&'a Evidence>,
@@ -52,7 +51,7 @@ pub(super) struct End {
     pub t_ms: u64,
     pub by: EndedBy,
     pub through: Option<u64>,
-    /// The code of the `ERROR` event that ended the watch.
+    /// The code of the `ERROR` event that ended the watch, if such an event ended it.
     pub code: Option<u16>,
 }
 
@@ -74,7 +73,7 @@ impl<'a> History<'a> {
         self.evidence.is_some_and(|evidence| evidence.wire) && self.revision.is_some()
     }
 
-    /// The steps of the anomaly's evidence, in order of time.
+    /// The events and requests of the anomaly's evidence, in order of time.
     pub fn steps(&self) -> &'a [Step] {
         self.steps
     }
@@ -108,7 +107,6 @@ impl<'a> History<'a> {
         self.steps.iter().any(|step| matches!(step, Step::Sent { watch, .. } if *watch == number))
     }
 
-    /// Whether the anomaly's version is a deletion.
     pub fn is_deletion(&self) -> bool {
         self.revision.is_some() && self.deletion() == self.revision
     }
@@ -190,7 +188,7 @@ impl<'a> History<'a> {
         self.steps.iter().any(|step| asks(step) && step.t_ms() + SLACK_MS >= t_ms)
     }
 
-    /// The times at which the anomaly's version was reported, in order of time.
+    /// The times at which the anomaly's version was reported by the subject, in order of time.
     pub fn reported(&self) -> Vec<u64> {
         let reported = |step: &Step| match step {
             Step::Reported { t_ms, revision, .. } if revision == self.revision_text => Some(*t_ms),
@@ -199,7 +197,7 @@ impl<'a> History<'a> {
         self.steps.iter().filter_map(reported).collect()
     }
 
-    /// The newest version that was reported before `before_ms`, as a number.
+    /// The newest version that the subject reported before `before_ms`, as a number.
     pub fn newest_reported(&self, before_ms: u64) -> Option<u64> {
         let reported = |step: &Step| match step {
             Step::Reported { t_ms, revision, .. } if *t_ms <= before_ms => revision.parse::<u64>().ok(),

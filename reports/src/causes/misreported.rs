@@ -97,7 +97,7 @@ pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
     }
 }
 
-/// Explains the report of a version that was never written, or not in this form.
+/// Explains the report of a version that was never written, or that was written with another uid or change.
 pub(super) fn phantom(row: &AnomalyRow, history: &History<'_>, faults: &Faults) -> Explained {
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);
     let edited =

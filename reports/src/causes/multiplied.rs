@@ -1,4 +1,5 @@
-//! Watches that multiplied with each reconnect: one cause for many duplicates and reports in a wrong order.
+//! Watches of the subject that multiplied with each reconnect: one cause for many duplicates and reports in a wrong
+//! order.
 
 use super::{Cause, Explained};
 use crate::judge::Grown;
@@ -6,8 +7,8 @@ use crate::ledger::Outcome;
 use crate::record::AnomalyRow;
 use crate::words::{count, counted};
 
-/// The cause of an anomaly. If the watches of its resource multiplied before the report, these watches are the cause.
-/// Otherwise the cause is `own`, which follows from the anomaly's history.
+/// The cause of an anomaly, which is the watches of its resource if these multiplied before the report. If watches of
+/// the resource did not multiply, the cause is `own`, which follows from the anomaly's history.
 pub(super) fn explain(row: &AnomalyRow, own: Explained, grown: Option<&Grown>) -> Explained {
     let told = matches!(row.outcome, Outcome::Duplicate | Outcome::Regressed | Outcome::Resurrected);
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);

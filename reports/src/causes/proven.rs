@@ -1,8 +1,8 @@
-//! Causes of missed or late versions in the subject's own work. These causes take precedence over faults of the
-//! subject's client.
+//! Causes of missed or late versions in the subject's own work. The causes of this module take precedence over faults
+//! of the subject's client.
 //!
-//! Owns the order of these causes: refused writes, a leadership that the subject never got, work on other objects, a
-//! workload that is not ready, no requests at all. Each cause is named only if recorded requests prove it.
+//! Owns the order of these causes: refused writes, never elected as leader, work on other objects, a workload that is
+//! not ready, no requests at all. Each cause is named only if recorded requests prove it.
 
 use super::conduct::Conduct;
 use super::history::{History, SLACK_MS};
@@ -11,7 +11,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Step, Verb};
 use crate::words::{counted, millis};
 
-/// Workloads that become ready only with a kubelet or a controller of Kubernetes.
+/// Workloads that become ready only if a kubelet or a controller of Kubernetes runs.
 const WORKLOADS: [&str; 7] = [
     "deployments.apps",
     "statefulsets.apps",
@@ -22,7 +22,7 @@ const WORKLOADS: [&str; 7] = [
     "persistentvolumeclaims",
 ];
 
-/// A step of the evidence in which the subject wrote an object.
+/// An entry of the evidence in which the subject wrote an object.
 #[derive(Debug, Clone, Copy)]
 struct Wrote<'a> {
     t_ms: u64,
@@ -74,7 +74,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     conduct.is_silent.then(silent)
 }
 
-/// The causes that are ruled out, for the sentence of an anomaly without a cause.
+/// The causes of this module that are ruled out, for the sentence of an anomaly without a cause.
 pub(super) fn ruled_out(conduct: &Conduct) -> String {
     let mut out = vec!["a refused write", "a Lease that it never got", "a queue"];
     if conduct.nothing_readies {
@@ -108,8 +108,9 @@ fn came_ms(history: &History<'_>) -> Option<u64> {
     sent.chain(listed).min()
 }
 
-/// The last refused write. Unless `ever` is set, a refused write that succeeded later does not count. A refusal because
-/// the object already exists, or is already deleted, does not count either: the object is as the subject wanted.
+/// The last refused write of the subject. Unless `ever` is set, a refused write that succeeded later does not count. A
+/// refusal because the object already exists, or is already deleted, does not count either: the object is as the
+/// subject wanted.
 fn refused<'a>(wrote: &[Wrote<'a>], ever: bool) -> Option<Wrote<'a>> {
     let of = |one: &Wrote<'a>| (one.verb, one.resource, one.object);
     let last = |at: usize, one: &Wrote<'a>| ever || !wrote[at + 1..].iter().any(|later| of(later) == of(one));

@@ -1,11 +1,11 @@
-//! The table of causes: the label of each in reports, and the next step for the user.
+//! The table of causes: the label of each cause in reports, and the next step for the user.
 //!
-//! Owns the labels and the remedies. The remedies are those that maintainers of clients chose for documented bugs of
-//! the same kind.
+//! Owns the labels of causes and the remedies. The remedies are those that maintainers of clients chose for documented
+//! bugs of the same kind.
 
 use std::fmt;
 
-/// Builds the enum of causes from rows with name, label in reports, and remedy.
+/// Builds the enum of causes from entries of name, label in reports, and remedy.
 macro_rules! causes {
     ($($(#[doc = $doc:literal])* $name:ident: $label:literal, $remedy:literal;)*) => {
         /// The cause of an anomaly.
@@ -54,7 +54,7 @@ causes! {
     Silent: "because the subject sent no request",
         "Check that the subject talks to this control plane: which kubeconfig it read, which address it dials, and its last lines in \
          `subject.log`.";
-    /// The version was sent and never reported, although later versions were.
+    /// The version was sent and never reported, although the subject reported later versions.
     LostInClient: "lost in the client",
         "Follow one version from the line that was read to the handler: later versions of the same kind were reported, so the client read on. \
          The stream lines stand with its history. Remember a version only once it is handled.";
@@ -70,11 +70,11 @@ causes! {
     LostFromList: "lost from a list",
         "Compare every list with the store: report new and changed objects, and report objects that are only in the store as deleted. Read \
          all pages before you take the list's resourceVersion.";
-    /// The subject's next watch began after the version.
+    /// The subject's next watch began at a revision after the version.
     SkippedByClient: "skipped by the client",
         "Resume a watch from the resourceVersion of its own last event or bookmark, or from a list that was compared with the store. Never \
          use another revision, and never watch without one after the first list.";
-    /// A watch ended and the subject did not ask again.
+    /// A watch ended and the subject did not list or watch again.
     NeverAskedAgain: "because the client stopped asking",
         "After every end of a watch (clean, broken, refused) ask again, with a pause that grows to a ceiling. Never stop trying, or exit so \
          that the process is restarted.";
@@ -128,7 +128,7 @@ causes! {
          deletion has to be seen.";
     /// The control plane does not record the events that it sent.
     NotTold: "not reported, with no record of what was sent",
-        "A real control plane does not say what it sent to which client. Play the same load against `controlPlane: {kind: mock}`, which does.";
+        "Only the mock control plane records what it sent to which client, and only for the first anomalies of a run. Run the same load with `controlPlane: {kind: mock}` and a lower rate.";
     /// The recorded facts show no cause.
     Unknown: "of unknown cause",
         "The sentence names what was ruled out. Run it again with `--keep-events`, which keeps every commit and observation, and look for the \

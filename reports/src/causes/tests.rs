@@ -1,5 +1,5 @@
-//! Tests that each cause is found from its facts and from no others. Facts that a real control plane does not report
-//! are not invented.
+//! Tests that each cause is found from its facts and from no other facts. Facts that a real control plane does not
+//! report are not claimed.
 
 use facts::Change;
 
@@ -313,8 +313,8 @@ fn what_watches_tell_that_multiplied_has_that_cause() {
     assert_eq!(multiplied::explain(&missed, own.clone(), Some(&grown)), own);
 }
 
-/// A fault withheld an event and later sent it on the same watch. What the client does after that is the client's
-/// fault.
+/// A fault withheld an event and later sent it on the same watch. If the client then reports the event late, the cause
+/// is the client and not the fault.
 #[test]
 fn what_came_late_and_waited_in_the_client_is_the_clients() {
     let withheld =
@@ -331,7 +331,8 @@ fn names_that_come_back_and_gaps_have_their_words() {
     assert_eq!(explained(Outcome::Unobservable, &[]).0, Cause::LegallyUnseen);
 }
 
-/// A real control plane does not record sent events: neither side is blamed, and only known facts are reported.
+/// A real control plane does not record sent events: neither subject nor control plane is blamed, and only known facts
+/// are reported.
 #[test]
 fn where_the_wire_is_unknown_nobody_is_blamed() {
     for outcome in [Outcome::Missed, Outcome::Late, Outcome::Ghost, Outcome::Duplicate, Outcome::Regressed] {
@@ -375,7 +376,7 @@ fn every_cause_has_a_remedy() {
     assert_eq!(labels.len(), Cause::ALL.len(), "two causes have the same words");
 }
 
-/// `docs/causes.md` contains the table of causes. `UPDATE_DOCS=1` writes the table there.
+/// `docs/causes.md` contains the table of causes. `UPDATE_DOCS=1` writes the table of causes there.
 #[test]
 fn the_page_on_causes_is_the_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/causes.md");

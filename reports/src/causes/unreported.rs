@@ -14,7 +14,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, EndedBy};
 use crate::words::{counted, millis};
 
-/// A version sent within this time before its watch was broken off may not have been read.
+/// A version sent within this time, in milliseconds, before its watch broke off may not have been read.
 const BREAKS_WITHIN_MS: u64 = 1000;
 
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) -> Explained {
@@ -161,8 +161,8 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
 
-/// Explains a version that was written while no watch was open, if the client came back with a list. Later requests of
-/// the client are not the cause.
+/// Explains a version that was written while no watch was open, if the client came back with a list. What the client
+/// requests after that list is not the cause.
 fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     if history.withheld().is_some() || history.open_at(history.committed_ms).is_some() {
         return None;
@@ -177,7 +177,7 @@ fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     Some(of(Cause::NoWatchOpen, text))
 }
 
-/// The number of requests that were refused from `t_ms` on, as a parenthesis.
+/// The number of requests that were refused from `t_ms` on, as a text in parentheses.
 fn refused_from(history: &History<'_>, t_ms: u64) -> String {
     history.refused_from(t_ms).map_or_else(String::new, |(times, status)| {
         format!(" ({} refused, the last with {status})", counted(times, "request"))
@@ -208,7 +208,7 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Co
     of(Cause::Unknown, format!("{text}; no record shows that the client read the list; {}", ruled_out(conduct)))
 }
 
-/// Explains a version that was sent on no watch and was in no list until `until_ms`.
+/// Explains a version that until `until_ms` was sent on no watch and was in no list.
 fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained {
     let committed_ms = history.committed_ms;
     if let Some((at, fault)) = history.withheld() {

@@ -1,8 +1,9 @@
-//! The figures by which subjects are compared: one table row for each figure, in the order of the table.
+//! The figures by which subjects are compared, in the order of the table.
 //!
-//! Owns how each figure and its interval are read from a record. A count of losses is as certain as the number of its
-//! *bursts*. Versions lost in one outage are lost at once, so a thousand of them prove little more than one. The
-//! interval of a sampled figure reaches from the least to the largest value of several parts of the steady phase.
+//! Owns how each figure and its interval are read from a record. Versions lost in one outage are lost at once, so a
+//! thousand of them prove little more than one: a count of losses is as certain as the number of its outages. The
+//! interval of a sampled figure reaches from the least to the largest of its values in several equal times of the
+//! steady phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,16 +20,15 @@ use crate::statistics::quantile::median;
 use crate::statistics::{poisson, theil_sen};
 use crate::words::{bytes, count, micros, millis, three_digits, whole};
 
-/// The confidence of the interval of a figure.
 const CONFIDENCE: f64 = 0.95;
-/// Maximum number of parts of the steady phase over which processor time is averaged. Each part contains at least two
-/// sampling intervals, because processor time is counted in whole milliseconds.
+/// Maximum number of equal times into which the steady phase is divided for the averages of processor time. Each of
+/// these times contains at least two sampling intervals, because processor time is counted in whole milliseconds.
 const PARTS_MOST: usize = 6;
 const PARTS_LEAST: usize = 3;
-/// The limit for memory growth, in bytes per hour, if the scenario sets none. Growth of this size over a day is visible
-/// in any graph.
+/// The limit for memory growth, in bytes per hour, if the scenario sets none. Growth of this size is visible in the
+/// graph of any day.
 const GROWTH_BYTES_PER_HOUR: f64 = 1_048_576.0;
-/// The least scatter of memory, in bytes, that the interval of its growth assumes; equal to that of the budget
+/// The smallest scatter of memory, in bytes, that the interval of its growth assumes; equal to that of the budget
 /// `memory.growth`.
 const SIGMA_BYTES: f64 = 65_536.0;
 /// Maximum number of points to which the series of open watches is reduced, and the fewest points that the figure
@@ -74,11 +74,11 @@ pub struct Reading {
     pub value: f64,
     /// The interval of the value; none if one run does not give an interval.
     pub interval: Option<(f64, f64)>,
-    /// The mean size of a burst for figures of losses; 1 for all other figures.
+    /// The mean number of versions that are lost at once, for figures of losses; 1 for all other figures.
     pub burst: f64,
 }
 
-/// The groups of figures; each has a table of its own.
+/// The groups of figures; each group has a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -94,7 +94,6 @@ impl Group {
     /// All groups, in the order of the report.
     pub const ALL: [Self; 3] = [Self::Events, Self::Requests, Self::Resources];
 
-    /// The title for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Events => "What it saw",
@@ -118,16 +117,15 @@ pub struct Figure {
     read: Read,
 }
 
-/// How a figure is read from a record; none if it was not measured.
+/// How a figure is read from a record, if it was measured.
 #[derive(Debug)]
 enum Read {
     Alone(fn(&Record) -> Option<f64>),
-    /// Reads a value with its interval, if it has one.
+    /// The figure is a value with its interval, if it has one.
     Sure(fn(&Record) -> Option<Reading>),
 }
 
 impl Figure {
-    /// The figure's value in one run.
     pub(super) fn of(&self, record: &Record) -> Option<Reading> {
         match self.read {
             Read::Alone(read) => read(record).map(|value| Reading { value, interval: None, burst: 1.0 }),
@@ -273,8 +271,8 @@ fn told(record: &Record) -> bool {
 /// Time in milliseconds: versions committed within this time of each other count as lost at once.
 const BURST_MS: u64 = 5000;
 
-/// Number of versions lost with these outcomes. The interval of the number is that of its bursts: losses within
-/// [`BURST_MS`] are one burst.
+/// Number of versions lost with these outcomes, with an interval that follows from the number of outages: losses within
+/// [`BURST_MS`] count as one outage.
 fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let totals: EventCounts = record.totals();
     if totals.commits == 0 {
@@ -295,7 +293,7 @@ fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     Some(Reading { value, interval: Some((lower * size, upper * size)), burst: size })
 }
 
-/// The longest time from the first hit of a fault to the next list or watch of a judged resource. If no such request
+/// The longest time from the first hit of a fault to the next list or watch of a judged resource. If no list or watch
 /// follows, the time ends with the run.
 fn notice(record: &Record) -> Option<f64> {
     if !told(record) {
@@ -325,7 +323,7 @@ fn most(record: &Record, read: fn(&Process) -> u64) -> Option<f64> {
     record.samples.iter().filter_map(|row| Some(read(row.subject.as_ref()?))).max().map(|most| most as f64)
 }
 
-/// The median and the range of some values, as a reading.
+/// The median and the range of some values, as the value and interval of a figure.
 fn spread(values: &[f64]) -> Option<Reading> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;

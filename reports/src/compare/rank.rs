@@ -1,12 +1,13 @@
 //! Ranks of subjects: which subjects are significantly better in a figure.
 //!
-//! A subject's rank in a figure is one more than the number of subjects whose whole interval is below its own. If all
-//! intervals overlap, no subject has a rank: a table of numbers would look like an order although there is none.
+//! A subject's rank in a figure is one more than the number of subjects whose whole interval is below the subject's
+//! interval. If all intervals overlap, no subject has a rank: numbered subjects would look like an order although there
+//! is none.
 
 use super::{FIGURES, Fate, Row};
 use crate::judge::Verdict;
 
-/// Sets the rank of each row in each figure by which subjects are ranked.
+/// Sets the rank of each row for each figure that has ranks.
 pub(super) fn rank(rows: &mut [Row]) {
     for figure in FIGURES.iter().filter(|figure| figure.ranked) {
         let bounds: Vec<Option<Bounds>> = rows.iter().map(|row| bounds(row, figure.key)).collect();
@@ -32,8 +33,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether this interval is entirely below `other`. This subject's losses may come in bursts as large as those of
-    /// the other subject.
+    /// Whether this interval is entirely below `other`, even if an outage costs this subject as many versions as the
+    /// other.
     fn below(self, other: Self) -> bool {
         self.upper / self.burst * self.burst.max(other.burst) < other.lower
     }

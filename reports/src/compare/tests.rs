@@ -27,7 +27,7 @@ fn rank(comparison: &Comparison, at: usize, key: &str) -> Option<usize> {
     comparison.rows[at].figures[key].rank
 }
 
-/// A subject that missed versions in many separate outages.
+/// A subject that missed versions in many separate outages of its watch.
 fn loses() -> Example {
     let mut example = Example::clean();
     for burst in 0..10 {
@@ -68,7 +68,7 @@ fn who_loses_is_behind_and_who_died_has_no_rank() {
     assert_eq!(died, "it ended by itself at 1 min 15 s with signal: 9 (SIGKILL); its last words: heap exhausted");
 }
 
-/// One outage is one burst, however many versions were lost in it, because it may not happen again.
+/// One outage does not rank a subject, however many versions were lost in it, because it may not happen again.
 #[test]
 fn one_burst_ranks_nobody() {
     // Nor does half a minute, nor a hundred at once.
@@ -97,7 +97,7 @@ fn more_memory_in_every_sample_is_a_rank() {
     assert!(why.starts_with("it kept every limit; its memory is ") && why.contains(", that of lean "), "{why}");
 }
 
-/// The interval over several rounds contains the intervals of all rounds.
+/// The interval over several runs contains the intervals of all these runs.
 #[test]
 fn a_rank_must_hold_in_every_round() {
     let rounds =
@@ -118,7 +118,7 @@ fn who_never_began_is_a_row() {
     assert_eq!(row.why.as_ref().unwrap().sentence, "there is no program `nobody`");
 }
 
-/// Two runs with different seeds make the comparison note that their conditions differ.
+/// If two runs have different seeds, the comparison notes that their conditions differ.
 #[test]
 fn another_seed_is_said() {
     let mut other = Example::clean();

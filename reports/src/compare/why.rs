@@ -1,7 +1,8 @@
 //! One sentence that explains why a subject is behind.
 //!
-//! Owns the choice of the reason. The first of these applies: the subject died; it lost versions, for which the
-//! commonest cause is named; it broke a budget; another subject is significantly better in a figure.
+//! Owns the choice of the reason why a subject is behind. The first reason that applies is chosen: the subject died; it
+//! lost versions, for which the commonest cause is named; it broke a budget; another subject is significantly better in
+//! a figure.
 
 use super::{Entrant, FIGURES, Row, Why};
 use crate::causes;

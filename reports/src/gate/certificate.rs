@@ -1,14 +1,15 @@
 //! The A/A certificate of a gate: its false alarm rate and its smallest detectable change on this machine. Pure
-//! functions compute both figures from the slices of the session.
+//! functions compute these two figures from the measurements of the session.
 //!
-//! Two sources show the noise of the machine. The first source is the pairs of B and A, from which their common shift
-//! is subtracted. The second source is the *halves*: each build compared with itself in the same block (A with A, B
-//! with B). If the builds do not differ, a pair is as likely above zero as below it. So every choice of signs for the
-//! pairs is a possible session.
+//! Two sources show the noise of the machine. The first source of noise is the pairs of B and A, from which their
+//! common shift is subtracted. The second source of noise is the *halves*: each build compared with itself in the same
+//! block (A with A, B with B). If the builds do not differ, a pair is as likely above zero as below it, so every choice
+//! of signs for the pairs is a possible session.
 //!
-//! A thousand choices of signs, drawn from the seed, are decided like sessions. The share of choices that call B worse
-//! is the false alarm rate. The shift at which nine of ten choices call B worse is the smallest change. The source with
-//! the worse figures counts. A verdict of "worse" needs two sessions, so both figures are for two sessions.
+//! A thousand choices of signs, drawn from the seed, are decided like sessions of a gate. The percentage of choices
+//! that call B worse is the false alarm rate. The shift at which nine of ten choices call B worse is the smallest
+//! detectable change. The source of noise with the worse figures counts. A verdict of "worse" needs two sessions, so
+//! both figures are for two sessions.
 
 use super::decide::{Word, decide, needed};
 use super::order::Draw;
@@ -20,14 +21,15 @@ pub const RESAMPLES: usize = 1000;
 /// The probability with which two sessions in a row must detect a change.
 pub const POWER: f64 = 0.8;
 
-/// The certificate of one metric. Changes are on the scale of its comparison (logarithm of the ratio, or difference).
+/// The certificate of one metric: its false alarm rate and its smallest detectable change. Changes are on the scale on
+/// which the metric is compared (logarithm of the ratio, or difference).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Certificate {
-    /// The share of gates that would call identical builds worse, in two sessions.
+    /// The fraction of gates that would call identical builds worse, in two sessions.
     pub false_alarm: f64,
     /// The smallest change that the gate would call worse with probability [`POWER`].
     pub smallest: f64,
-    /// The decision on each build compared with itself; none if too few halves are left.
+    /// The decision on each build compared with itself; none if too few such comparisons are left.
     pub halves: Option<Word>,
 }
 
@@ -47,9 +49,9 @@ pub fn certificate(pairs: &Pairs, limit: f64, seed: u64, resamples: usize) -> Op
     Some(Certificate { false_alarm: cries * cries, smallest, halves })
 }
 
-/// The noise of pairs around their middle, widened to the upper bound of its 80 % confidence interval. The certificate
-/// predicts the next gate, and a dozen pairs do not determine the spread of the next dozen. Without this factor, a
-/// promise of four in five would hold in three of four cases (`simulation`).
+/// The noise of pairs around their middle, widened to the upper bound of the 80 % confidence interval of their spread.
+/// The certificate predicts the next gate, and a dozen pairs do not determine the spread of the next dozen. Without
+/// this factor, a promise of four in five would hold only in three of four cases (`simulation`).
 fn centred(pairs: &[f64], middle: f64) -> Vec<f64> {
     let count = pairs.len() as f64;
     let surely = if count > 1.0 { (count / chi_squared(count - 1.0)).sqrt() } else { 1.0 };
@@ -64,7 +66,7 @@ fn chi_squared(freedom: f64) -> f64 {
     freedom * (1.0 - part + NORMAL * part.sqrt()).powi(3)
 }
 
-/// The share of choices of signs that call B worse, and the shift at which nine of ten choices call B worse.
+/// The fraction of choices of signs that call B worse, and the shift at which nine of ten choices call B worse.
 fn account(noise: &[f64], (pairs, resamples): (usize, usize), limit: f64, draw: &mut Draw) -> Option<(f64, f64)> {
     if noise.is_empty() || resamples == 0 {
         return None;

@@ -15,7 +15,7 @@ pub enum Word {
     Better,
     /// B differs from A by less than the limit in both directions, significantly.
     Same,
-    /// The pairs allow none of the other decisions.
+    /// The pairs prove none of the other decisions.
     CannotSay,
     /// The metric of B is higher than that of A, significantly and by more than the limit.
     Worse,
@@ -32,7 +32,7 @@ impl Word {
     }
 }
 
-/// The decision on the pairs of a metric. All numbers are on the scale of its comparison.
+/// The decision on the pairs of a metric. All numbers are on the scale on which the metric is compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
     /// The Hodges–Lehmann estimate of the difference of B from A.
@@ -57,8 +57,8 @@ pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     Some(Decision { estimate, lower, upper, word })
 }
 
-/// The shift of all pairs from which B is called worse; none if there are too few pairs. The result is exact, because
-/// both the estimate and the bound move with the pairs.
+/// The smallest shift of all pairs at which B is called worse; none if there are too few pairs. The returned shift is
+/// exact, because both the estimate and the bound move with the pairs.
 pub fn needed(pairs: &[f64], limit: f64) -> Option<f64> {
     let decision = decide(pairs, limit)?;
     Some((-decision.lower?).max(limit - decision.estimate))
@@ -85,8 +85,8 @@ mod tests {
     }
 
     proptest! {
-        /// Pairs that are shifted by a little more than [`needed`] are worse. Pairs that are shifted by a little less
-        /// are not.
+        /// Pairs that are shifted by a little more than [`needed`] make B worse, and pairs that are shifted by a little
+        /// less do not.
         #[test]
         fn what_is_needed_is_exact(pairs in prop::collection::vec(-0.3..0.3_f64, 6..20), limit in 0.0..0.1_f64) {
             let needed = needed(&pairs, limit).unwrap();

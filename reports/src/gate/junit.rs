@@ -1,6 +1,6 @@
 //! A gate as a JUnit file for CI systems: one test case for each metric, and one for the whole gate. A metric that is
 //! undecided or cannot be trusted is an error and not a skipped case. The gate then exits with 2, and a green test
-//! report for a failed job would mislead.
+//! report beside that exit code would mislead.
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
@@ -41,8 +41,8 @@ fn whole(judgement: &Judgement) -> TestCaseStatus {
     status(kind, judgement.outcome.text(), &judgement.reason)
 }
 
-/// The status of the test case of a metric. An undecided metric that does not lead is no error, because the gate can
-/// pass without it.
+/// The status of the test case of a metric. A metric that the gate does not need for a pass is no error if it is
+/// undecided.
 fn of(row: &Row, outcome: Outcome) -> TestCaseStatus {
     let rule = row.metric.rule();
     let told = format!("B {} against A {}, {}", rule.value(row.b), rule.value(row.a), row.shown(row.change));
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!((text.matches("<failure ").count(), text.matches("<error ").count()), (0, cases), "{text}");
     }
 
-    /// An undecided metric is a skipped test case if it does not lead; otherwise it is an error.
+    /// An undecided metric is an error if the gate needs it for a pass; otherwise it is a skipped test case.
     #[test]
     fn what_cannot_be_said_is_an_error_where_it_decides() {
         let mut judgement = gate(5, 10, QUIET, 1.0);

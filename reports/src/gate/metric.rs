@@ -1,20 +1,21 @@
-//! The metrics that a gate compares, each with the size from which a difference matters. Each metric has one row in the
-//! table [`RULES`].
+//! The metrics that a gate compares, each with the size from which a difference matters. Each metric has one entry in
+//! the table [`RULES`].
 //!
-//! Owns the limits and floors of metrics. Counts come first, because noise of the machine hardly affects them.
+//! Owns the limits and floors of the metrics of a gate. Counts come first in the table, because noise of the machine
+//! hardly affects them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::words;
 
-/// A metric of a gate. The order is that of the gate's report.
+/// A metric of a gate. The order of these metrics is that of the gate's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Metric {
-    /// Requests without a valid and correct answer, as a share.
+    /// Fraction of requests without a valid and correct answer.
     Failures,
-    /// Versions of objects that were missed, or seen late or in a wrong order, as a share.
+    /// Fraction of object versions that were missed, or seen late or in a wrong order.
     EventFailures,
     /// Instructions per request.
     Instructions,
@@ -44,46 +45,47 @@ pub enum Metric {
     P99,
     /// The median of the time until an event was seen.
     Lag,
-    /// Anonymous memory after a slice, while the subject is idle.
+    /// Anonymous memory after a measured time of load, while the subject is idle.
     Memory,
-    /// Growth of anonymous memory over a slice, per request.
+    /// Growth of anonymous memory over a measured time of load, per request.
     GrowthPerRequest,
-    /// Growth of anonymous memory over a slice, per object created in it.
+    /// Growth of anonymous memory over a measured time of load, per object created in it.
     GrowthPerObject,
 }
 
-/// The kind of load that a metric measures.
+/// The kind of load under which a metric is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
     /// Reviews that are sent to a webhook.
     Reviews,
     /// Changes that a controller watches.
     Events,
-    /// The metric concerns the process under any load.
+    /// The metric is measured under any load.
     Either,
 }
 
-/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Micros,
     Bytes,
     Count,
-    /// A share: 1 is 100 %.
+    /// A fraction: 1 is 100 %.
     Share,
 }
 
 /// How two values are compared, and the size from which a difference matters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// By their ratio, which must change by more than `limit` and, in the metric's unit, by more than `floor`.
+    /// Values are compared by their ratio, which must change by more than `limit` and, in the metric's unit, by more
+    /// than `floor`.
     Ratio {
-        /// The limit as a share, such as 0.05.
+        /// The limit as a fraction, such as 0.05.
         limit: f64,
-        /// The least difference that matters, in the metric's unit: a large share of a small value does not matter.
+        /// Minimum difference that matters, in the metric's unit: a large change of a small value, in percent, does not
+        /// matter.
         floor: f64,
     },
-    /// By their difference, for values that may be zero.
+    /// Values are compared by their difference, because they may be zero.
     Difference {
         /// The limit, in the metric's unit.
         limit: f64,
@@ -101,7 +103,7 @@ pub enum Kind {
     Memory,
 }
 
-/// The row of a metric: name, unit, comparison and load.
+/// The rule for a metric: name, unit, comparison and load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
     pub metric: Metric,
@@ -115,10 +117,11 @@ pub struct Rule {
     pub leads: bool,
 }
 
-/// The largest share by which CPU time may grow. The limit is below the 5 % of latencies, because CPU time is steadier.
-/// With a limit of 5 %, a build that is slower by 5 % would pass every other time (decision 043).
+/// The largest fraction by which CPU time may grow. This limit is below the 5 % of latencies, because CPU time is
+/// steadier. With a limit of 5 %, a build that is slower by 5 % would pass in every second gate (decision 043).
 const CPU_LIMIT: f64 = 0.03;
-/// The largest share by which exact counts may grow. Other addresses and hash seeds change counts by less.
+/// The largest fraction by which exact counts may grow. Different addresses and hash seeds of two processes change
+/// counts by less.
 const COUNT_LIMIT: f64 = 0.02;
 
 /// The limit for system calls per request. The number of sleeps between requests depends on their arrival times, and
@@ -233,9 +236,9 @@ impl Metric {
 }
 
 impl Rule {
-    /// Whether a gate with this load cannot pass while the metric is undecided. Metrics that do not lead count only if
-    /// they are worse. If reviews are sent, the metrics of reviews lead. If a controller only watches, the metrics of
-    /// events lead.
+    /// Whether a gate with this load cannot pass while the metric is undecided: such a metric *leads*. Metrics that do
+    /// not lead affect the verdict only if they are worse. If reviews are sent, the metrics of reviews lead; if a
+    /// controller only watches, the metrics of events lead.
     pub fn leads_in(&self, load: Load) -> bool {
         self.leads && self.load == load
     }
@@ -272,7 +275,7 @@ impl Rule {
         }
     }
 
-    /// A change in the unit of the judgement's rows (a share or a difference), as text.
+    /// A change in the unit of the gate report's rows (a fraction or a difference), as text.
     pub fn told(&self, change: f64) -> String {
         match self.scale {
             Scale::Ratio { .. } => self.change(change.ln_1p()),
@@ -297,7 +300,7 @@ impl Rule {
     }
 }
 
-/// Puts the sign of a number before the text of its size; zero has no sign.
+/// Puts the sign of a number before the text of its absolute value; zero has no sign.
 fn signed(number: f64, size: &str) -> String {
     if size.split(' ').next() == Some("0") {
         return size.to_owned();
@@ -324,7 +327,7 @@ mod tests {
         assert_eq!(RULES.len(), Metric::GrowthPerObject as usize + 1);
     }
 
-    /// A change by a large share of a small value does not matter, because it is below the floor.
+    /// A small value may change by many percent without being worse, if the change is below the floor.
     #[test]
     fn the_floor_wins_where_there_is_little() {
         let cpu = Metric::CpuPerRequest.rule();

@@ -1,17 +1,17 @@
-//! The order of the slices of both builds, which a pure function draws from the seed.
+//! The order in which both builds get load, which a pure function draws from the seed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Number of slices in a block: two of each build, so that a steady drift affects both builds alike.
+/// Number of measurements in a block: two of each build, so that a steady drift affects both builds alike.
 pub const BLOCK: u32 = 4;
 
 /// One of the two builds that a gate compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Side {
-    /// The baseline.
+    /// The baseline build.
     A,
-    /// The candidate, which may be worse.
+    /// The candidate build, which may be worse.
     B,
 }
 
@@ -34,7 +34,7 @@ impl Side {
     }
 }
 
-/// The build of each slice of a session: ABBA or BAAB in each block.
+/// The build that gets the load in each measurement of a session: ABBA or BAAB in each block.
 pub fn order(seed: u64, session: u32, blocks: u32) -> Vec<Side> {
     let mut draw = Draw::new(seed ^ (u64::from(session) << 32));
     let block = |_| {
@@ -73,7 +73,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every block has each build twice, in mirrored order. The same seed gives the same order.
+        /// Every block of a session has each build twice, in mirrored order. The same seed always gives the same order
+        /// of builds.
         #[test]
         fn every_block_is_mirrored(seed in any::<u64>(), session in 0..3_u32, blocks in 0..40_u32) {
             let sides = order(seed, session, blocks);

@@ -1,5 +1,4 @@
-//! Pairs of neighbouring slices: B compared with A and, for the certificate, each build with itself. The functions are
-//! pure.
+//! Pairs of neighbouring measurements: B compared with A and, for the certificate, each build with itself.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +9,16 @@ use super::slice::Slice;
 /// The pairs of a metric, on the scale of [`super::metric::Rule::against`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pairs {
-    /// B compared with A, one value for each half of a block.
+    /// B compared with A, one value for each pair: the first or last two measurements of a block.
     pub between: Vec<f64>,
-    /// A compared with A and B with B: the later slice of each build in a block with its earlier one.
+    /// A compared with A and B with B: the later measurement of each build in a block with its earlier one.
     pub within: Vec<f64>,
     pub a: Vec<f64>,
     pub b: Vec<f64>,
 }
 
-/// The pairs of a metric in one session, without dropped slices. The first two slices of a block are a pair, and so are
-/// the last two.
+/// The pairs of a metric in one session, without dropped measurements. The first two measurements of a block are one
+/// pair, and the last two measurements are another.
 pub fn pairs(slices: &[Slice], dropped: &[Option<String>], session: u32, metric: Metric) -> Pairs {
     let mut blocks: BTreeMap<u32, [Option<(Side, f64)>; 4]> = BTreeMap::new();
     for (slice, why) in slices.iter().zip(dropped) {
@@ -54,7 +53,7 @@ pub fn pairs(slices: &[Slice], dropped: &[Option<String>], session: u32, metric:
     pairs
 }
 
-/// The median; zero if there are no values.
+/// The median of `values`; zero if there are no values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,24 +1,26 @@
-//! Decides which slices are dropped because of the machine's load, by pure functions.
+//! Decides which measurements are dropped because of the machine's load, by pure functions.
 //!
-//! A machine that is always busy is no reason to drop slices, because both slices of a pair have the same load. The
-//! certificate shows which changes can still be detected. Load in one slice that other slices do not have is a reason.
+//! A machine that is always busy is no reason to drop measurements, because both builds of a pair have the same load.
+//! The certificate shows which changes can still be detected. A measurement is dropped if the machine has load in it
+//! that it does not have in other measurements.
 
 use super::slice::Slice;
 use crate::words::{micros, percent};
 
-/// A slice whose shares are below these limits is never dropped, whatever is usual in the session.
+/// A measurement in which tasks wait for less than this fraction of the time is never dropped, whatever is usual in the
+/// session.
 const CPU_FREE: f64 = 0.25;
 const IO_FREE: f64 = 0.25;
 const STEAL_FREE: f64 = 0.02;
-/// The lateness of the load generator at the 99th percentile, in microseconds, below which no slice is dropped.
+/// The lateness of the load generator at the 99th percentile, in microseconds, below which no measurement is dropped.
 const LATENESS_FREE_US: u64 = 5_000;
-/// A slice is dropped if its pressure exceeds the session's usual level by more than these limits: shares are added to
-/// the usual share, and the usual lateness is multiplied.
+/// A measurement is dropped if its pressure exceeds the session's usual level by more than these limits: fractions of
+/// time are added to the usual fraction, and the usual lateness is multiplied.
 const ABOVE: f64 = 0.25;
 const STEAL_ABOVE: f64 = 0.05;
 const LATENESS_TIMES: u64 = 3;
 
-/// The usual level of each kind of pressure in a session.
+/// The usual level of each kind of machine pressure in a session.
 #[derive(Debug, Clone, Copy, Default)]
 struct Usual {
     cpu: f64,
@@ -27,7 +29,7 @@ struct Usual {
     lateness_us: u64,
 }
 
-/// For each slice the reason why it is dropped; none if it is kept.
+/// For each measurement of a gate the reason why it is dropped; none if it is kept.
 pub fn dropped(slices: &[Slice]) -> Vec<Option<String>> {
     let sessions: Vec<u32> = slices.iter().map(|slice| slice.session).collect();
     let usual_of = |session: u32| usual(&slices.iter().filter(|slice| slice.session == session).collect::<Vec<_>>());
@@ -97,8 +99,8 @@ mod tests {
         (0..).zip(pressures).map(slice).collect()
     }
 
-    /// A machine that is always busy drops no slice. A slice with additional load is dropped, on a quiet machine and on
-    /// a busy one.
+    /// On a machine that is always busy, no measurement is dropped. A measurement in which the machine has additional
+    /// load is dropped, on a quiet machine and on a busy one.
     #[test]
     fn bursts_are_dropped_and_a_busy_machine_is_not() {
         let busy = |cpu: f64| Pressure { cpu: Some(cpu), ..Pressure::default() };

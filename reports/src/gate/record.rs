@@ -1,5 +1,5 @@
-//! The record of a gate: one JSON line for the comparison, for every slice and for every count. A gate can be judged
-//! again from it.
+//! The record of a gate: one JSON line for the comparison, for every measurement and for every count. A gate can be
+//! judged again from its record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,25 +27,25 @@ pub struct Header {
     pub a: Build,
     /// The candidate build, which may be worse.
     pub b: Build,
-    /// The seed of the slices' order and of the payloads.
+    /// The seed of the measurements' order and of the payloads.
     pub seed: u64,
     /// Requests per second; 0 if a controller only watches.
     pub rate: f64,
     /// Changes of objects per second; 0 if none are made.
     #[serde(default)]
     pub events: f64,
-    /// The capacity of each build in requests per second, measured before the sessions. `rate` is at most half of the
-    /// lower one.
+    /// The capacity of each build in requests per second, measured before the sessions; `rate` is at most half of the
+    /// lower capacity.
     pub saturation: Option<[f64; 2]>,
-    /// Blocks of four slices in each session.
+    /// Number of blocks of four measurements in each session.
     pub blocks: u32,
-    /// The measured length of a slice, in milliseconds.
+    /// The length of a measurement, in milliseconds.
     pub slice_ms: u64,
-    /// The length of the load before the measured time of a slice, in milliseconds.
+    /// The length of the load before a measurement begins, in milliseconds.
     pub settle_ms: u64,
     /// The version of `longhaul`.
     pub longhaul: String,
-    /// The number of the machine's processors.
+    /// The number of processors of the gate's machine.
     pub processors: usize,
     /// The command that repeats the gate.
     pub repeat: String,
@@ -74,7 +74,7 @@ pub struct Build {
 pub enum Line {
     /// The first line, with the settings of the comparison.
     Header(Box<Header>),
-    /// A slice, which replaces an earlier slice with the same session, block and place.
+    /// A measurement, which replaces an earlier measurement with the same session, block and index.
     Slice(Box<Slice>),
     /// An exact count of one build.
     Counted(Counted),
@@ -90,16 +90,16 @@ pub enum Line {
 pub struct Shortened {
     /// The number of the session.
     pub session: u32,
-    /// The blocks that were measured.
+    /// The number of blocks that were measured in the session.
     pub blocks: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     pub header: Header,
-    /// The slices in their order, without those that were measured again later.
+    /// The measurements in their order, without those that were replaced later.
     pub slices: Vec<Slice>,
-    /// The earlier measurements of slices that were measured again; they are not in `slices`.
+    /// The earlier measurements that were replaced; they are not in `slices`.
     pub replaced: Vec<Slice>,
     pub counted: Vec<Counted>,
     /// Reasons why values could not be measured.
@@ -134,8 +134,8 @@ impl Record {
         shortened.map_or(self.header.blocks, |one| one.blocks.min(self.header.blocks))
     }
 
-    /// Adds a line, after reading it back from its text, and returns the text to write. Numbers that are read back may
-    /// differ in their last digit, and the verdict must be the same.
+    /// Adds a line to the record, after reading it back from its text, and returns the text to write. Numbers that are
+    /// read back may differ in their last digit, and the verdict must be the same as after reading the file.
     pub fn add(&mut self, line: &Line) -> Result<String, Error> {
         let text = line.text();
         let read = serde_json::from_str(&text).map_err(|source| Error::Line { line: 0, source })?;
@@ -157,7 +157,7 @@ impl Record {
         }
     }
 
-    /// Reads a record. An incomplete last line, as after a loss of power, is left out.
+    /// Reads the record of a gate. An incomplete last line, as after a loss of power, is left out.
     pub fn read(text: &str) -> Result<Self, Error> {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate();
         let parse = |(at, line): (usize, &str)| {
@@ -176,7 +176,6 @@ impl Record {
 }
 
 impl Line {
-    /// The line in the file, with its line end.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("a line has only texts and finite numbers as keys and values") + "\n"
     }

@@ -1,5 +1,5 @@
 //! Simulated gates with generated noise. The simulations show how often the whole method raises false alarms, and
-//! whether it detects the changes that its certificate promises. Other tests use the generator too.
+//! whether it detects the changes that its certificate promises. Tests of other modules use this generator too.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use super::{Judgement, Metric, Outcome, Pressure, Slice, Word, wants_confirmatio
 /// The noise of one kind of machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
-    /// The standard deviation of the logarithm of each slice's noise.
+    /// The standard deviation of the logarithm of the noise in each measurement.
     pub each: f64,
-    /// The step of the random walk that the machine's speed makes from slice to slice.
+    /// The standard deviation of the random change that the machine's speed makes from measurement to measurement.
     pub walk: f64,
-    /// The share of slices with additional load, which makes a slice slower by up to half. The recorded pressure may or
-    /// may not show the load.
+    /// The fraction of measurements with additional load, which makes the build slower by up to half. The recorded
+    /// pressure may or may not show this load.
     pub bursts: f64,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn header(seed: u64, blocks: u32) -> Header {
     }
 }
 
-/// Adds a session to a record. On this machine, each value of B is `times` the value of A.
+/// Adds a session to a record. In this session, each value of B is `times` the value of A.
 pub(super) fn session(record: &mut Record, session: u32, noise: Noise, times: f64) {
     let (seed, blocks) = (record.header.seed, record.header.blocks);
     let mut draw = Draw::new(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ u64::from(session));
@@ -96,19 +96,19 @@ pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgemen
     gate_by(seed, blocks, noise, times, FEW)
 }
 
-/// Number of choices of signs for a certificate in a test; a real gate takes a thousand.
+/// Number of choices of signs for a certificate in a test; a real gate draws a thousand.
 pub(crate) const FEW: usize = 100;
 
 fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
     judge_by(&record(seed, blocks, noise, times), resamples)
 }
 
-/// Whether the gate ended because too few pairs were left to compare. The simulation measures no slice again.
+/// Whether the gate ended because too few pairs were left to compare. The simulation does not replace dropped
+/// measurements.
 fn is_pressed(judgement: &Judgement) -> bool {
     judgement.reason.starts_with("the machine was under pressure")
 }
 
-/// The record of a whole gate.
 pub(crate) fn record(seed: u64, blocks: u32, noise: Noise, times: f64) -> Record {
     let mut record = Record::of(header(seed, blocks));
     session(&mut record, 1, noise, times);
@@ -133,7 +133,7 @@ fn identical_builds_are_seldom_called_worse() {
 }
 
 /// Twice the certificate's smallest change is nearly always called worse. Gates of identical builds raise no more false
-/// alarms than the certificate states.
+/// alarms than their certificate states.
 #[test]
 fn what_the_certificate_promises_is_seen() {
     for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {

@@ -16,9 +16,9 @@ use super::slice::Slice;
 use crate::exit;
 use crate::words::{count, counted, percent};
 
-/// The fewest pairs that can decide a metric; five are the fewest for which bounds exist.
+/// Minimum number of pairs that can decide a metric; bounds exist from five pairs on.
 pub const PAIRS_LEAST: usize = 6;
-/// The largest share of failed requests of a baseline that can be compared.
+/// The largest fraction of failed requests of a baseline that can be compared.
 const BASELINE_FAILS_MOST: f64 = 0.01;
 
 /// The outcome of a whole gate.
@@ -33,7 +33,7 @@ pub enum Outcome {
     Worse,
     /// The machine is too noisy, or the gate too short, for a decision.
     CannotSay,
-    /// The slices cannot be trusted.
+    /// The measurements of the gate cannot be trusted.
     Invalid,
 }
 
@@ -62,7 +62,7 @@ impl Outcome {
 /// Maximum number of metrics that the reason of a verdict names.
 const NAMED_MAX: usize = 2;
 
-/// The judgement of a gate.
+/// The judgement of a gate, with all rows of its report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {
@@ -76,22 +76,22 @@ pub struct Judgement {
     pub exit_code: u8,
     /// The two builds and the settings of the comparison.
     pub header: Header,
-    /// The metrics, counts first.
+    /// The results for the metrics, counts first.
     pub rows: Vec<Row>,
-    /// The number of slices that were measured.
+    /// The number of measurements.
     pub slices: usize,
-    /// Slices that were dropped.
+    /// The measurements that were dropped.
     pub dropped: Vec<Dropped>,
     /// The number of sessions: 2 if a result had to be confirmed.
     pub sessions: u32,
-    /// How often this gate would raise a false alarm on this machine, as a share: identical builds called worse by any
-    /// metric in two sessions.
+    /// How often this gate would raise a false alarm on this machine, as a fraction: identical builds called worse by
+    /// any metric in two sessions.
     pub false_alarm: Option<f64>,
     /// Reasons why values could not be measured.
     pub notes: Vec<String>,
 }
 
-/// A slice that was dropped.
+/// A measurement of a gate that was dropped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dropped {
@@ -99,17 +99,17 @@ pub struct Dropped {
     pub session: u32,
     /// The number of the block, from 0.
     pub block: u32,
-    /// The slice's place in the block, 0 to 3.
+    /// The index of the measurement in its block, 0 to 3.
     pub place: u32,
-    /// The reason why the slice was dropped.
+    /// The reason why the measurement was dropped.
     pub why: String,
 }
 
-/// The result of one metric, a row of the report.
+/// The result of one metric: a row of the gate's report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// The metric.
+    /// The metric of this row.
     pub metric: Metric,
     /// The metric's name for people.
     pub name: String,
@@ -121,8 +121,8 @@ pub struct Row {
     pub a: f64,
     /// The median of B, in the metric's unit.
     pub b: f64,
-    /// The change of B compared with A: a share (0.05 is 5 % more), or a difference in the metric's unit if values may
-    /// be zero.
+    /// The change of B compared with A: a fraction (0.05 is 5 % more), or a difference in the metric's unit if values
+    /// may be zero.
     pub change: f64,
     /// The lower bound of the change. None for exact counts, or if too few pairs are left.
     pub lower: Option<f64>,
@@ -132,15 +132,15 @@ pub struct Row {
     pub limit: f64,
     /// The number of pairs that were compared; 0 for exact counts.
     pub pairs: usize,
-    /// How often this metric would call identical builds worse in two sessions, as a share.
+    /// How often this metric would call identical builds worse in two sessions, as a fraction.
     pub false_alarm: Option<f64>,
     /// The smallest change that two sessions would call worse with a probability of 80 %.
     pub smallest: Option<f64>,
-    /// The decision on each build compared with itself; none if too few slices are left.
+    /// The decision on each build compared with itself; none if too few measurements are left.
     pub halves: Option<Word>,
     /// Whether the gate cannot pass while this metric is undecided.
     pub leads: bool,
-    /// The change in each pair, B compared with A, in the unit of `change`; for the chart of dots.
+    /// The change in each pair, B compared with A, in the unit of `change`, for a chart.
     pub points: Vec<f64>,
 }
 
@@ -202,13 +202,13 @@ fn shortened(record: &Record, one: Shortened) -> String {
     format!("session {session} has {played} instead of {planned}, because its time was up")
 }
 
-/// Whether a second session has to confirm the result of the first session.
+/// Whether a second session of the gate has to confirm the result of the first session.
 pub fn wants_confirmation(judgement: &Judgement) -> bool {
     let valid = judgement.outcome != Outcome::Invalid;
     valid && judgement.sessions == 1 && judgement.rows.iter().any(|row| row.first == Word::Worse)
 }
 
-/// Why the slices cannot be trusted; none if they can.
+/// Why the measurements of a gate cannot be trusted; none if they can.
 fn invalid(record: &Record) -> Option<String> {
     let first: Vec<&Slice> = record.slices.iter().filter(|slice| slice.session == 1).collect();
     let planned = (record.blocks(1) * BLOCK) as usize;
@@ -250,8 +250,8 @@ fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     ))
 }
 
-/// The halves of blocks in which a slice was dropped, in order. Each half is given by its block and by the place of the
-/// first of its two slices.
+/// The pairs of measurements of which one measurement was dropped, in order. Each pair is given by its block and by the
+/// index of the first of its two measurements.
 pub fn halves_dropped(record: &Record, session: u32) -> Vec<(u32, u32)> {
     let why = pressure::dropped(&record.slices);
     let dropped = record.slices.iter().zip(&why).filter(|(slice, why)| slice.session == session && why.is_some());
@@ -294,8 +294,8 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     (Outcome::Same, format!("no change that matters, in {}{rest}", counted(of(Word::Same).count() as u64, "metric")))
 }
 
-/// The row of a metric as part of a sentence. The change is computed pair by pair, so the medians of all slices need
-/// not agree with it. The value beside the change is the median of A with this change.
+/// The result of a metric as text within a sentence. The change is computed pair by pair, so the medians of all
+/// measurements need not agree with it. The value beside the change is the median of A multiplied by this change.
 fn told(row: &Row) -> String {
     let rule = row.metric.rule();
     if row.pairs == 0 {
@@ -310,13 +310,12 @@ fn told(row: &Row) -> String {
 }
 
 impl Row {
-    /// A change of this row as text.
     pub fn shown(&self, change: f64) -> String {
         self.metric.rule().told(change)
     }
 }
 
-/// The row of a metric; none if it was not measured.
+/// The result of a metric; none if it was not measured.
 fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: usize) -> Option<Row> {
     let session = |number| pairs(&record.slices, why, number, rule.metric);
     let (first, second) = (session(1), session(2));
@@ -370,8 +369,8 @@ fn change(rule: &Rule, place: f64) -> f64 {
     }
 }
 
-/// The row of a metric that is an exact count. B is worse only if every count of B is above every count of A, by more
-/// than the limit.
+/// The result of a metric that is an exact count. B is worse only if every count of B is above every count of A, by
+/// more than the limit.
 fn exact(record: &Record, rule: &'static Rule) -> Option<Row> {
     let of = |side: Side, session: u32| {
         let counted = record.counted.iter().filter(move |one| {

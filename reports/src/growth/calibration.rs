@@ -1,8 +1,9 @@
-//! Measures how often [`judge`] is right on generated series with known growth.
+//! Measures how often [`judge`] is right about generated series with known growth.
 //!
-//! Owns the generator, the kinds of series and the promised rates. `cargo xtask calibrate --synthetic` prints the
-//! results, and an ordinary test checks them. The functions are pure: the same seeds give the same table. If a promise
-//! does not hold for a kind of series, correct the judge, never the promise.
+//! Owns the generator of series, the kinds of series and the promised rates of right verdicts.
+//! `cargo xtask calibrate --synthetic` prints the results of this calibration, and an ordinary test checks them. The
+//! functions are pure: the same seeds give the same table. If a promise does not hold for a kind of series, correct the
+//! judge, never the promise.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,12 +22,12 @@ const EACH_S: f64 = 2.0;
 const HOLE_S: f64 = 20.0;
 /// The level around which each series scatters, in bytes.
 const LEVEL: f64 = 60.0 * MIB;
-/// The largest share of clean runs that may fail.
+/// The largest fraction of clean runs (without growth) that may fail.
 pub const FALSE_ALARMS_MOST: f64 = 0.05;
-/// The least share of runs with growth at twice the budget that must fail, and of clean runs that must pass. For series
-/// with a step or a bend, the share applies to growth at four times the budget.
+/// At least this fraction of runs with growth at twice the budget must fail, and of clean runs must pass. For series
+/// with a sudden step or a bend, this fraction applies to growth at four times the budget.
 const DECIDED_LEAST: f64 = 0.8;
-/// The least share of runs with growth at four times the budget that must fail.
+/// At least this fraction of runs with growth at four times the budget must fail.
 const FOUR_TIMES_LEAST: f64 = 0.95;
 
 /// Pseudo-random numbers that are the same on every machine (`SplitMix64`, Steele, Lea & Flood 2014).
@@ -48,23 +49,23 @@ impl Random {
     }
 }
 
-/// The shape of a series: the value in MiB that is added to the noise, at this share of the run and at this second.
+/// The shape of a series: the value in MiB that is added to the noise, at a fraction of the run and at a second of it.
 type Form = fn(share: f64, t_s: f64) -> f64;
 
-/// A kind of series: autocorrelated noise plus a shape.
+/// A kind of generated series: autocorrelated noise plus a shape.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     pub name: &'static str,
     /// The shape of the series, for people.
     pub about: &'static str,
     form: Form,
-    /// The share of samples that are missing singly at random, and the share missing in gaps of 20 s.
+    /// The fraction of samples that are missing singly at random, and the fraction that is missing in gaps of 20 s.
     missing: (f64, f64),
     /// The length of the series as a multiple of the length planned for the budget.
     longer: f64,
-    /// Whether most runs of the planned length must be decided. If not, only wrong decisions are forbidden.
+    /// Whether most runs of the planned length must be decided; if not, only wrong decisions are forbidden.
     decided: bool,
-    /// Growth, in budgets, that a run too short to pass must still detect; 0 for kinds of the planned length.
+    /// Growth, in budgets, that must be detected in a run that is too short to pass; 0 for kinds of the planned length.
     fast: f64,
 }
 
@@ -128,7 +129,7 @@ pub const KINDS: [Kind; 11] = [
 ];
 
 impl Kind {
-    /// The speeds of growth of the kind's runs, in budgets: zero, and those that must be detected.
+    /// The speeds of growth of the kind's runs, in budgets: zero, and the speeds that must be detected.
     pub fn speeds(&self) -> Vec<f64> {
         if self.fast > 0.0 { vec![0.0, 4.0, self.fast] } else { vec![0.0, 2.0, 4.0] }
     }
@@ -218,20 +219,20 @@ pub fn planned_s() -> f64 {
     length::needed_s(length::SIGMA_BYTES, length::TAU_S, BUDGET / 3600.0).unwrap_or(f64::INFINITY)
 }
 
-/// The number of runs from which the shares of a table row are compared with the promise directly, without an interval.
+/// The number of runs from which the measured rates are compared with the promise directly, without an interval.
 const RUNS_STRICT: u64 = 200;
 
-/// The promised shares of outcomes for the runs of one row. An absent share means that nothing is promised.
+/// The promised rates of outcomes for the runs of one kind at one speed of growth; an absent rate is not promised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Promise {
-    /// At least this share of the runs fails.
+    /// At least this fraction of the runs fails.
     pub failed_least: Option<f64>,
-    /// At most this share of the runs fails.
+    /// At most this fraction of the runs fails.
     pub failed_most: Option<f64>,
-    /// At least this share of the runs passes.
+    /// At least this fraction of the runs passes.
     pub passed_least: Option<f64>,
-    /// At most this share of the runs passes.
+    /// At most this fraction of the runs passes.
     pub passed_most: Option<f64>,
 }
 
@@ -255,12 +256,12 @@ pub struct Row {
     pub undecided: u64,
     /// The number of runs that could not be judged.
     pub invalid: u64,
-    /// The promised shares for this row.
+    /// The rates that are promised for these runs.
     pub promise: Promise,
 }
 
 impl Row {
-    /// Whether every promise holds.
+    /// Whether every promise for these runs holds.
     pub fn holds(&self) -> bool {
         let share = |count: u64| count as f64 / self.runs.max(1) as f64;
         let (failed, passed) = (share(self.failed), share(self.passed));
@@ -271,8 +272,8 @@ impl Row {
             && passed_most.is_none_or(|most| passed <= most)
     }
 
-    /// Whether the runs of this row break a promise. With fewer than two hundred runs, one run more or less is chance.
-    /// Then Wilson's interval must confirm the break.
+    /// Whether these runs break a promise. With fewer than two hundred runs, one run more or less is chance, and
+    /// Wilson's interval must confirm that a promise is broken.
     pub fn broken(&self) -> bool {
         if self.runs >= RUNS_STRICT {
             return !self.holds();
@@ -289,7 +290,7 @@ impl Row {
             || passed_most.is_some_and(|most| passed.0 > most)
     }
 
-    /// The share of `count` among the row's runs, with Wilson's 95 % interval. An error means that the row has no runs.
+    /// The fraction of `count` among these runs, with Wilson's 95 % interval. An error means that there were no runs.
     pub fn share(&self, count: u64) -> Result<Interval, Error> {
         wilson(count, self.runs, super::CONFIDENCE)
     }

@@ -1,20 +1,22 @@
-//! The length of a run that decides growth. The plan and the judge use the same functions, so that no plan promises
-//! more than the judge can decide.
+//! The length of a run that decides whether a value grows faster than its budget. The plan and the judge use the same
+//! functions, so that no plan promises more than the judge can decide.
 
 use crate::statistics::blocks::{BLOCKS_LEAST, TIMES_LEAST};
 
-/// The correlation time of memory that a plan assumes, in seconds. Measured on noisy two-core machines.
+/// The correlation time of memory that a plan assumes, in seconds. The time was measured on noisy two-core machines.
 pub const TAU_S: f64 = 50.0;
 /// The scatter of memory that a plan assumes, in bytes.
 pub const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
-/// The least size of the budget in standard errors of the slope. With 2.5, an ideal estimator that knows the noise
-/// would distinguish twice the budget from the budget in 80 % of runs. The Theil–Sen slope through medians of blocks
-/// has to measure its noise, and does so in 68 to 75 %. With 3.4 errors the Theil–Sen slope distinguishes them in about
-/// 88 % of runs; the calibration in `growth/tests.rs` checks this rate.
+/// Minimum size of the budget in standard errors of the slope. With 2.5 standard errors, an ideal estimator that knows
+/// the noise would distinguish twice the budget from the budget in 80 % of runs. The Theil–Sen slope through medians of
+/// blocks has to measure its noise, and with 2.5 standard errors distinguishes them in 68 to 75 %. With 3.4 standard
+/// errors the Theil–Sen slope distinguishes them in about 88 % of runs; the calibration in `growth/tests.rs` checks
+/// this rate.
 const ERRORS: f64 = 3.4;
 
-/// The length of the steady phase, in seconds, that decides a budget of `budget_per_s`: `(3.4 σ √(24 τ) / B)^(2/3)`,
-/// but long enough for the least number of blocks. None if the budget is zero, because no length decides such a budget.
+/// The length of the steady phase, in seconds, that decides a budget of `budget_per_s`: `(3.4 σ √(24 τ) / B)^(2/3)`, or
+/// longer if the minimum number of blocks needs it. None if the budget is zero, because no length decides such a
+/// budget.
 ///
 /// The standard error of a slope through noise with scatter σ and correlation time τ is `σ √(24 τ) / T^(3/2)`.
 pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {
@@ -38,8 +40,8 @@ pub fn quiet_s(budget_per_s: f64) -> Option<f64> {
     (budget_per_s > 0.0).then_some(slope_s).filter(|slope_s| slope_s.is_finite())
 }
 
-/// The least growth, in bytes per second, that a steady phase of this length detects if memory scatters as usual. A
-/// failure does not need the planned length.
+/// The slowest growth, in bytes per second, that a steady phase of this length detects if memory scatters as usual. A
+/// failure does not need the planned length of the phase.
 pub fn found_per_s(length_s: f64, budget_per_s: f64) -> f64 {
     budget_per_s.max(0.0) + FOUND * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / length_s.max(1.0).powf(1.5)
 }

@@ -1,41 +1,42 @@
-//! Finds a step in a series: a level that changes at once.
+//! Finds a sudden step in a series: a level that changes at once.
 
 use crate::statistics::blocks::{Blocks, Series};
 use crate::statistics::{change_point, quantile, theil_sen};
 
-/// The penalty for a change of level, in scatters of a block times the logarithm of the number of blocks. The factor is
-/// three, as in Schwarz's criterion for place, size and direction.
+/// The penalty for assuming a change of level, in scatters of a block times the logarithm of the number of blocks. The
+/// factor is three, as in Schwarz's criterion for position, size and direction of a change.
 const PENALTY: f64 = 3.0;
-/// The fewest blocks on each side of a step; two blocks may be an outlier and its neighbour.
+/// Minimum number of blocks before and after a sudden step; two blocks may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// The numbers of samples over which an edge is searched. A step happens at once, but may fall between two samples, or
-/// take a second or two.
+/// An edge (a sudden change) is searched between samples that are this many samples apart. A sudden step may fall
+/// between two samples, or take a second or two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
-/// The least change at an edge, in multiples of the usual change between samples.
+/// Minimum change at an edge, in multiples of the usual change between samples.
 const EDGE_LEAST: f64 = 5.0;
-/// The share of an edge that must remain after it, and the share of the whole step that must be in the edge. A smaller
-/// share belongs to a spike or to a slope.
+/// The fraction of an edge that must remain after it, and the fraction of the whole step that must be in the edge. If a
+/// smaller fraction remains, the edge belongs to a spike or to a slope.
 const EDGE_SHARE: f64 = 0.4;
-/// The number of blocks before and after an edge whose samples give the two levels.
+/// The samples of this many blocks before and after an edge give the two levels.
 const LEVEL_BLOCKS: f64 = 2.0;
-/// Maximum number of edges that are examined, the largest first. Each edge costs the medians of two blocks of samples,
-/// and a series that hardly ever changes has as many edges as changes.
+/// Maximum number of edges (sudden changes) that are examined, the largest first. Each examined edge costs the medians
+/// of two blocks of samples, and a series that hardly ever changes has as many edges as changes.
 const EDGES_MAX: usize = 64;
-/// Two levels fit a series clearly better if they leave at most this share of the misfit of a straight line.
+/// Two levels fit a series clearly better than a straight line if they leave at most this fraction of the line's
+/// misfit.
 const FIT: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// The time of the step, in seconds of the series.
+    /// The time of the step (sudden change of level), in seconds of the series.
     pub t_s: f64,
-    /// The size of the step, in the unit of the values.
+    /// The size of the sudden step, in the unit of the values.
     pub by: f64,
     /// The number of the first block with the new level.
     pub(super) block: usize,
 }
 
-/// The only step of a series that changes the level by at least `matters`; none if there is none, or more than one.
-/// Several steps are a staircase, which is growth.
+/// The only sudden step of a series that changes the level by at least `matters`; none if there are none or several.
+/// Several sudden steps are growth.
 pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matters: f64) -> Option<Step> {
     let found = if saw_tooth { between_teeth(blocks) } else { edges(series, blocks) };
     match found.iter().filter(|step| step.by.abs() >= matters).collect::<Vec<_>>().as_slice() {
@@ -84,8 +85,8 @@ fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
     steps
 }
 
-/// Finds a step in a series with a saw-tooth, where every fall is an edge. A step is then a change point of the blocks
-/// whose two levels fit clearly better than a line.
+/// Finds a step (sudden change of level) in a series with a saw-tooth shape, where every fall is an edge. The step is a
+/// change point of the blocks whose two levels fit clearly better than a straight line.
 fn between_teeth(blocks: &Blocks) -> Vec<Step> {
     let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
     let changes: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -1,10 +1,10 @@
-//! Tests how often the verdict on growth is right, with generated series whose growth is known.
+//! Tests of how often the verdict on growth is right, with generated series whose growth is known.
 
 use super::calibration::{KINDS, Random, Row};
 use super::*;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Number of runs for each row of the calibration: enough to check a promise, and few enough for an ordinary test.
+/// Number of runs for each kind and speed of growth: enough to check a promise, and few enough for an ordinary test.
 /// `cargo xtask calibrate --synthetic` uses more runs.
 const RUNS: u64 = 60;
 
@@ -35,15 +35,15 @@ fn calibration_at_twice_the_budget() {
     holds(|row| row.times_budget > 0.0 && row.times_budget < 4.0);
 }
 
-/// At least 95 of 100 runs of the planned length detect growth at four times the budget. For series with a step or a
-/// bend, four of five runs do. No run of any length passes. Growth at many times the budget is detected in a short run
-/// as well.
+/// At least 95 of 100 runs of the planned length detect growth at four times the budget. For series with a sudden step
+/// or a bend, four of five such runs detect it. No run of any length with such growth passes. Growth at many times the
+/// budget is detected in a short run as well.
 #[test]
 fn calibration_at_four_times_the_budget() {
     holds(|row| row.times_budget >= 4.0);
 }
 
-/// Every row has a promise, and every promise can break.
+/// Every kind of series has a promise, and every promise can break.
 #[test]
 fn promises_break() {
     for kind in KINDS {
@@ -55,7 +55,7 @@ fn promises_break() {
     }
 }
 
-/// One run of forty more or less is chance. A pass with a leak is not chance, and neither is a share far from the
+/// One run of forty more or less is chance. A pass with a leak is not chance, and neither is a rate far from the
 /// promise.
 #[test]
 fn few_runs_break_a_promise_only_where_it_is_no_chance() {
@@ -135,7 +135,8 @@ fn far_above_the_budget_fails_whatever_the_start() {
     assert!(matches!(slows.outcome, Outcome::Inconclusive { .. }), "a start that is not over: {slows:?}");
 }
 
-/// Four days of samples at each second, nearly level except for rare pages and spikes, are judged with bounded work.
+/// Four days with one sample a second, nearly level except for spikes and rare growth by single memory pages, are
+/// judged with bounded work.
 #[test]
 fn a_hundred_hours_are_judged() {
     let mut random = Random(3);
@@ -187,8 +188,8 @@ fn what_cannot_be_judged_says_why() {
     assert!(matches!(slow.outcome, Outcome::Inconclusive { needed_s: Some(needed_s) } if needed_s > 600.0), "{slow:?}");
 }
 
-/// Asks about a series of a minute with one reading a second: a count with noise that grows by `each_s` a second,
-/// without the readings in these gaps.
+/// The answer about a series of a minute with one value a second: a count with noise that grows by `each_s` a second,
+/// without the values in the gaps.
 fn minute(seed: u64, each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer) -> Outcome {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9) + 11);
     let all: Vec<(f64, f64)> =
@@ -209,8 +210,8 @@ fn of_sixty(each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer
     (count(Outcome::Fail), count(Outcome::Pass))
 }
 
-/// Gaps of some seconds leave a run of a minute decided. At least half as many leaks are detected as without gaps, and
-/// a count without growth hardly ever fails.
+/// A run of a minute is decided in spite of gaps of some seconds. With such gaps, at least half as many leaks are
+/// detected as without gaps, and a count without growth hardly ever fails.
 #[test]
 fn short_gaps_take_no_verdict() {
     let whole = of_sixty(2.0, &[], judge);

@@ -1,9 +1,9 @@
-//! Finds the end of the warm-up: blocks at the start that lie off the line through later blocks are cut.
+//! Finds the end of a series' warm-up: blocks at the start that lie off the line through later blocks are cut.
 
 use crate::statistics::blocks::Blocks;
 use crate::statistics::{quantile, theil_sen};
 
-/// How far a block must be from the line through the later blocks to be cut, in scatters of a block.
+/// A block is cut only if it is this far from the line through the later blocks, in scatters of a block.
 const OFF_LEAST: f64 = 4.0;
 /// The time that is cut at the start of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,9 +19,9 @@ pub enum WarmUp {
     Never,
 }
 
-/// Finds the end of the warm-up. A block at the start is cut if it is at least `matters` below the line through all
-/// later blocks. It is also cut if it is at least `matters` above both this line and the later level. A first block
-/// below a line that bends upwards belongs to an accelerating leak and is kept.
+/// Finds the end of a series' warm-up. A block at the start is cut if it is at least `matters` below the line through
+/// all later blocks. A block at the start is also cut if it is at least `matters` above both this line and the later
+/// level. A first block below a line that bends upwards belongs to an accelerating leak and is kept.
 pub(super) fn find(blocks: &Blocks, matters: f64) -> WarmUp {
     let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
     let half = values.len() / 2;

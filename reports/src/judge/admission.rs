@@ -1,7 +1,7 @@
 //! The judge of admission reviews: latency in the steady phase, wrong answers and errors in the whole run, and images
 //! in stored objects.
 //!
-//! Owns `admission.*`.
+//! Owns the budgets `admission.*`.
 
 use units::Span;
 

@@ -1,6 +1,7 @@
 //! The judge of alerts: every decision needs exactly one alert, and a dry run needs none.
 //!
-//! Owns `alerts.*`. The answers to the load show the decisions, and a receiver of the harness gets the alerts.
+//! Owns the budgets `alerts.*`. The answers to reviews show the decisions, and a receiver of the harness gets the
+//! alerts.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -27,14 +28,14 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count of alerts with a largest allowed value.
+/// A count of alerts with its limit.
 struct AtMost<'a> {
     observed: u64,
     limit: u64,
-    /// The number of cases among which the count is taken. If it is zero, the rule is undecided.
+    /// The number of answers or alerts among which the count is taken. If this number is zero, the budget is undecided.
     of: u64,
     among: &'a str,
-    /// The counted thing, in the singular and in the plural.
+    /// The name of what is counted, in the singular and in the plural.
     what: (&'a str, &'a str),
     /// The beginning of example texts that belong to this count.
     sort: &'a str,

@@ -1,8 +1,8 @@
 //! The judge of the subject's API that scales Deployments: correctness of answers, unauthorised calls, and response
 //! time.
 //!
-//! Owns `api.*`. Answers are compared with the commits of the control plane, not with the subject's reports about
-//! itself.
+//! Owns the budgets `api.*`. Answers are compared with the commits of the control plane, not with the subject's reports
+//! about itself.
 
 use units::Span;
 
@@ -36,17 +36,17 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count of wrong cases among `of` cases, with a largest allowed value. The finding names the first example that
+/// A count of wrong answers or calls among `of` of them, with its limit. The finding names the first example text that
 /// begins with one of `sorts`.
 struct AtMost<'a> {
     rows: &'a [&'a CallsRow],
     observed: u64,
     limit: u64,
-    /// The number of cases among which the count is taken. If it is zero, the rule is undecided.
+    /// The number of answers or calls among which the count is taken. If this number is zero, the budget is undecided.
     of: u64,
     /// Answers that could not be compared with the commits, and that might be wrong too.
     unjudged: u64,
-    /// The counted thing, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
+    /// The name of what is counted, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
     what: (&'static str, &'static str),
     among: &'static str,
     sorts: &'static [&'static str],

@@ -1,8 +1,8 @@
 //! The judge of children during the run. The judge finds problems that the end state cannot show, because they were
 //! corrected before the end, or because children are recognised by their owner.
 //!
-//! Owns `children.*`; `events.restored` judges the children at the end. The facts are in the field `siblings` of
-//! `objects.json`; a scenario without `subject.children` has none.
+//! Owns the budgets `children.*`; `events.restored` judges the children at the end. The counts of children are in the
+//! field `siblings` of `objects.json`; a scenario without `subject.children` has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};

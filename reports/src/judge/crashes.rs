@@ -1,6 +1,7 @@
 //! The judge of crashes: how often a process of the subject ended by itself and was started again.
 //!
-//! Owns `crashes.*`. If a subject is not started again, `subject.exited` in `validity.rs` judges its end.
+//! Owns the budgets `crashes.*`. The end of a subject that is not started again is judged by `subject.exited` in
+//! `validity.rs`.
 
 use super::Findings;
 use super::rule::{Section, section};

@@ -1,7 +1,8 @@
 //! Decides which budgets become undecided if a condition of validity is not met.
 //!
-//! Owns the kinds of facts on which findings depend. A gap in the measurement never hides a failure. A gap makes only
-//! those budgets undecided whose facts it affects. A run is invalid only if no judged budget can be trusted.
+//! Owns the kinds of facts on which findings depend. A gap in the measurement never excuses a broken budget whose facts
+//! are complete. A gap in the measurement makes only those budgets undecided whose facts it affects. A run is invalid
+//! only if no judged budget can be trusted.
 
 use super::rule::Name;
 use super::{BY_DEFAULT, Finding, Findings, Verdict};
@@ -13,14 +14,14 @@ pub(super) const fn condition(key: &'static str) -> Name {
     Name { judge: JUDGE, section: JUDGE, key, word: None }
 }
 
-/// The budgets that an unmet condition makes undecided.
+/// The budgets that an unmet condition of validity makes undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubts {
-    /// Met budgets, because a fact that was not measured may have broken them.
+    /// Met budgets are undecided, because a fact that was not measured may have broken them.
     Met,
-    /// Broken budgets, because the measurement itself may have broken them.
+    /// Broken budgets are undecided, because the measurement itself may have broken them.
     Broken,
-    /// Met and broken budgets.
+    /// Met and broken budgets are undecided.
     Either,
 }
 
@@ -34,46 +35,46 @@ impl Doubts {
     }
 }
 
-/// A condition that is not met, with the texts for its finding.
+/// A condition of validity that is not met, with the texts for its finding.
 pub(super) struct Unmet {
     pub name: Name,
     pub observed: String,
     pub limit: String,
     /// The text of the finding: one or more sentences.
     pub text: String,
-    /// The reason, which follows "not decided, because".
+    /// The reason as text, which follows "not decided, because".
     pub because: String,
 }
 
-/// Whether a finding depends on samples of the subject's processes, or on its metrics page.
+/// Whether the budget of a finding depends on samples of the subject's processes, or on its metrics page.
 pub(super) fn is_sampled(name: Name) -> bool {
     matches!(name.section, "memory" | "descriptors" | "threads" | "metrics")
 }
 
-/// Whether a finding depends on ends of the subject's processes.
+/// Whether the budget of a finding depends on ends of the subject's processes.
 pub(super) fn is_about_ends(name: Name) -> bool {
     matches!(name.section, "crashes" | "subject")
 }
 
-/// Whether a finding depends on answers to the harness's load.
+/// Whether the budget of a finding depends on answers to the harness's load.
 pub(super) fn is_answered(name: Name) -> bool {
     matches!(name.section, "admission" | "alerts" | "api")
 }
 
-/// Whether a finding depends on writes to the control plane, on the subject's requests, or on its observations. All
-/// sections that the other functions do not name depend on these facts.
+/// Whether the budget of a finding depends on writes to the control plane, on the subject's requests, or on its
+/// observations. All sections that the other functions of this file do not name depend on these facts.
 pub(super) fn is_observed(name: Name) -> bool {
     !is_sampled(name) && !is_about_ends(name) && !is_answered(name) && name.section != "registry"
 }
 
-/// Whether a finding depends on facts that only the witness reports.
+/// Whether the budget of a finding depends on facts that only the witness reports.
 pub(super) fn is_witnessed(name: Name) -> bool {
     name.section == "events" && !matches!(name.key, "blind" | "hotLoop" | "converged" | "restored")
 }
 
 impl Findings {
-    /// Adds a condition that is not met, and makes the budgets that depend on it undecided. If no budget depends on the
-    /// condition, the verdict does not change.
+    /// Adds a finding for a condition that is not met, and makes the budgets that depend on it undecided. If no budget
+    /// depends on the unmet condition, the verdict does not change.
     pub(super) fn unmet(&mut self, unmet: Unmet, doubts: Doubts, rests: impl Fn(Name, &Finding) -> bool) {
         let number = self.doubt(&unmet, doubts, rests);
         let Unmet { name, observed, limit, text, .. } = unmet;
@@ -91,14 +92,14 @@ impl Findings {
         broken.any(|(name, finding)| finding.judge != JUDGE && of(*name, finding))
     }
 
-    /// Adds a condition that makes the dependent budgets undecided, whatever they found.
+    /// Adds an unmet condition that makes the dependent budgets undecided, whether they were met or broken.
     pub(super) fn says_nothing(&mut self, unmet: Unmet, rests: impl Fn(Name, &Finding) -> bool) {
         self.doubt(&unmet, Doubts::Either, rests);
         let Unmet { name, observed, limit, text, .. } = unmet;
         self.invalid(name, observed, limit, text);
     }
 
-    /// Adds a condition that prevents the run from passing. Broken budgets remain broken.
+    /// Adds an unmet condition that prevents the run from passing, while broken budgets remain broken.
     pub(super) fn invalid(
         &mut self,
         name: Name,

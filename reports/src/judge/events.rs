@@ -1,6 +1,7 @@
-//! The judge of watch events: counts of the ledger, lag, time until correction, and the subject's requests.
+//! The judge of watch events: counts of the ledger, lag, the time until a late version was observed, and the subject's
+//! requests.
 //!
-//! Owns `events.*`. The ledger, not this judge, decides the outcome of a version.
+//! Owns the budgets `events.*`. The ledger, not this judge, decides the outcome of a version.
 
 use units::Span;
 
@@ -53,7 +54,7 @@ fn untold(record: &Record) -> bool {
     record.manifest.control_plane != "mock" && record.intervals.iter().all(|row| row.api.subject_requests == 0)
 }
 
-/// The keys of limits that a witness cannot decide, each with the facts that the witness does not report.
+/// The limits that a witness cannot decide, by key, each with the facts that the witness does not report.
 pub fn unseen_by(sees: Sees, limits: &Events) -> Vec<(&'static str, Vec<Sight>)> {
     limits.unseen(sees).into_iter().map(|(name, lacks)| (name.key, lacks)).collect()
 }

@@ -1,7 +1,7 @@
 //! The judge of deletions that finalizers keep from completing.
 //!
-//! Owns `finalizers.*`. The facts are in the field `hanging` of `objects.json`; a run without churn, or an older
-//! record, has none.
+//! Owns the budgets `finalizers.*`. The judge reads the field `hanging` of `objects.json`, which a run without churn,
+//! or an older record, does not have.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};

@@ -1,7 +1,7 @@
-//! Judges the memory growth of the harness: a tool that finds leaks must not leak.
+//! The judge of the harness's own memory growth: a tool that finds leaks must not leak.
 //!
-//! Owns `validity.harness`. The function that judges the subject's memory also judges the harness, but only in runs
-//! that are long enough.
+//! Owns the condition `validity.harness`. The function that judges the subject's memory also judges the harness, but
+//! only in runs that are long enough.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::words::bytes;
 
 const HARNESS: Name = condition("harness");
 /// The allowed growth of the harness's memory, in bytes per hour: a day of such growth does not disturb a small
-/// machine. A decision takes a run of about an hour.
+/// machine. A run of about an hour can decide whether the harness grows faster.
 const BYTES_PER_HOUR: f64 = 4.0 * 1_048_576.0;
 const SECONDS_PER_HOUR: f64 = 3600.0;
-/// The least scatter of the harness's memory that is assumed, in bytes; the same as for the subject.
+/// The smallest scatter of the harness's memory that is assumed, in bytes; the same as for the subject.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 
 /// Adds no finding for a run that is too short: memory that is filled once looks like growth in every short run.
@@ -88,8 +88,8 @@ mod tests {
 
     const STEADY_S: u64 = 3 * 3600;
 
-    /// The judgement of a run of three hours in which the harness grows by `bytes_per_s`. The last hour is sampled less
-    /// densely.
+    /// The judgement of a run of three hours in which the harness grows by `bytes_per_s`. In this run, the last hour is
+    /// sampled less densely.
     fn judged(bytes_per_s: u64) -> Judgement {
         judged_after(bytes_per_s, None)
     }
@@ -129,7 +129,8 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).map(|finding| finding.verdict)
     }
 
-    /// A flat run passes although its last hour has fewer samples. Samples that were kept for their peaks do not count.
+    /// A harness that does not grow passes, although the last hour of the run has fewer samples. Samples that were kept
+    /// only for their large resident set do not count.
     #[test]
     fn a_flat_harness_passes_and_a_leak_in_it_is_told() {
         let flat = judged(0);

@@ -1,7 +1,7 @@
 //! The judge of the subject's requests for objects that it did not make.
 //!
-//! Owns `objects.*`. The facts are in the field `foreign` of `objects.json`. The field is absent if the control plane
-//! does not report the author of each request, or if the record is older.
+//! Owns the budgets `objects.*`. The judge reads the field `foreign` of `objects.json`. The field is absent if the
+//! control plane does not report the author of each request, or if the record is older.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -43,7 +43,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// A request as part of a sentence.
+/// A request of the subject as text within a sentence.
 fn request(deed: &Deed) -> String {
     let agent = if deed.user_agent.is_empty() { String::new() } else { format!(" ({})", deed.user_agent) };
     format!("{} {}{agent}", deed.method, deed.path)

@@ -44,8 +44,8 @@ fn table<S: Section + JsonSchema>(text: &mut String) {
     }
 }
 
-/// The expected hits of the faults in the example: a test runs the page's example. The second fault is reported to each
-/// watch that resumes.
+/// The expected numbers of hits of the faults in the example of a page: a test runs this example. The second fault hits
+/// each watch that resumes.
 const EXAMPLE_HITS: &str = "<!-- hits: 1, 1 -->";
 
 /// Writes an example scenario with each key that a short run can show.
@@ -58,7 +58,7 @@ fn example<S: Section>(text: &mut String) {
     text.push_str(EXAMPLE_FAULTS);
 }
 
-/// Writes the meaning of each word of a verdict, and the budgets that lead to the word.
+/// Writes the table of the words for defects in a verdict, and the budgets that lead to each word.
 fn words(text: &mut String) {
     let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
     let sections = sections.into_iter().chain([
@@ -84,7 +84,7 @@ fn words(text: &mut String) {
     }
 }
 
-/// For each generated table: the page, the mark that names its place in the page, and its text.
+/// For each generated table: the page, the mark in the page before the table, and the text of the table.
 fn parts() -> [(&'static str, &'static str, String); 11] {
     let [
         mut events,
@@ -134,8 +134,8 @@ fn parts() -> [(&'static str, &'static str, String); 11] {
     ]
 }
 
-/// The documentation has the tables of the judges. `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows` writes them
-/// again.
+/// The documentation pages have the tables that the judges generate.
+/// `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows` writes these tables again.
 #[test]
 fn the_pages_have_the_rows_of_the_judges() {
     for (page, mark, written) in parts() {
@@ -153,7 +153,7 @@ fn the_pages_have_the_rows_of_the_judges() {
     }
 }
 
-/// Checks that the rows of a section have the keys that serde uses.
+/// Checks that the rules of a section have the same keys as its serde type.
 fn compare<S: Section + JsonSchema>() {
     let rows: BTreeSet<String> = S::ROWS.iter().map(|row| row.name.key.to_owned()).collect();
     assert_eq!(rows, keys::<S>().into_keys().collect());

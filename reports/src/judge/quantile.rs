@@ -1,5 +1,5 @@
-//! Limits on quantiles of a latency, measured from the planned start of a call. Failed calls count too, so that a
-//! subject that fails fast does not look fast.
+//! Limits on quantiles of a latency, measured from the planned start of a call. Failed calls have a latency too, so
+//! that a subject that fails fast does not look fast.
 
 use units::Span;
 
@@ -11,11 +11,11 @@ use crate::words::{count, counted, micros};
 pub(super) struct Measured {
     /// The tag of the latency's histogram.
     pub tag: &'static str,
-    /// The name of one measured call, for sentences.
+    /// The name of one measured call, for sentences in findings.
     pub one: &'static str,
 }
 
-/// Builds a rule for each quantile: its name, key, text and parts per thousand.
+/// Builds a rule for each quantile of a latency from its name, key, text and parts per thousand.
 macro_rules! quantiles {
     ($section:literal, $facts:ty, $measured:expr; $($name:ident = $key:literal, $words:literal, $parts_per_thousand:literal;)*) => {$(
         #[doc = concat!("`", $section, ".", $key, "`.")]

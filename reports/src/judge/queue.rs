@@ -1,8 +1,9 @@
-//! Decides whether objects left at the end are a queue: work that the subject was still doing when it was stopped.
+//! Decides whether objects that wait at the end are a queue: work that the subject was still doing when it was stopped.
 //!
-//! Objects left at the end are a queue if the subject served objects steadily until then, and no waiting object was
-//! overtaken. Findings about the objects in the queue are undecided. The report says how much more time the subject
-//! needs, and which rate of churn fits. If the subject was idle, or overtook an object, it has lost something.
+//! The waiting objects are a queue if the subject served objects steadily until then, and no waiting object was
+//! overtaken. Findings about the objects in a queue are undecided. The report says how much more time the subject
+//! needs, and which rate of churn it can follow. If the subject was idle, or overtook an object, it has lost the
+//! objects that wait.
 
 use std::collections::BTreeSet;
 
@@ -13,23 +14,23 @@ use super::{Finding, Findings, Verdict};
 use crate::record::{Backlog, EventCounts, Record};
 use crate::words::{count, counted, millis, three_digits};
 
-/// The number of objects served in the drain from which their times alone show whether the subject served steadily.
+/// If at least this many objects were served in the drain, their times alone show whether the subject served steadily.
 const SERVED_MIN: u64 = 8;
-/// The fewest objects served in the drain that can show steady work. With fewer than [`SERVED_MIN`], the subject's own
-/// writes must show that it continued to work.
+/// Minimum number of objects served in the drain that can show steady work. If fewer than [`SERVED_MIN`] objects were
+/// served, the subject's own writes must show that it continued to work.
 const SERVED_FEW: u64 = 3;
-/// Each quarter of the drain must have at least an even share of the served objects divided by this number.
+/// Each quarter of the drain must have at least the mean number of served objects of all quarters, divided by this.
 const SHARE_MIN: u64 = 4;
-/// The number of objects written by the subject in the drain from which the writes show whether it worked steadily.
+/// If the subject wrote at least this many objects in the drain, the writes show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// The number of seconds that show a steady rate of requests, and the number of requests by which a second may differ
-/// from the others. A token bucket admits one request more or less.
+/// The number of seconds that show a steady rate of requests, and the fraction by which each may differ from the mean.
+/// A token bucket admits one request more or less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
-/// Maximum number of seconds of a drain that are examined one by one.
+/// Maximum number of seconds of a drain whose requests are counted one by one.
 const SECONDS_MAX: u64 = 3600;
-/// The recommended rate of churn, as a share of the subject's serving rate. A smaller share leaves room for uneven
-/// load.
+/// The recommended rate of churn, as a fraction of the rate at which the subject serves objects. A fraction below 1
+/// leaves room for uneven load.
 const ROOM: f64 = 0.5;
 
 /// Objects left at the end of a run that are a queue.
@@ -39,9 +40,9 @@ pub(crate) struct Queue {
     /// The time that the subject needs to serve these objects, in milliseconds.
     pub needs_ms: u64,
     pub served: Rate,
-    /// Requests per second; none if the control plane does not record them.
+    /// The subject's requests per second; none if the control plane does not record them.
     pub requests: Option<Rate>,
-    /// Whether the rate of requests was the same in each second. Then the subject limits itself.
+    /// Whether the rate of requests was the same in each second, which shows that the subject limits itself.
     pub is_constant: bool,
     /// When the drain began.
     pub from_ms: u64,
@@ -86,14 +87,14 @@ impl Queue {
     }
 }
 
-/// A rate as text: per second if that has few digits.
+/// A rate as text: per second if that number has few digits, else per minute or hour.
 fn spelled(rate: Rate) -> String {
     let second = rate.as_per_second();
     if second >= 0.1 { format!("{}/s", three_digits(second)) } else { rate.to_string() }
 }
 
-/// A rate of churn that is low enough for the subject. The rate has one digit, so that it is easy to write into the
-/// scenario.
+/// A rate of churn that is low enough for the subject. The returned rate has one digit, so that it is easy to write
+/// into the scenario.
 fn fitting(served: Rate) -> Rate {
     // In units per hour, the slowest that a scenario can name.
     let wanted = (served.as_per_second() * ROOM).max(1.0 / 3600.0);
@@ -106,7 +107,7 @@ fn fitting(served: Rate) -> Rate {
     }
 }
 
-/// Makes findings about unfinished work undecided if the subject worked until the end.
+/// Makes findings about unfinished work undecided if the subject worked until the end of the run.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let is_undone = |name: Name, finding: &Finding| finding.verdict == Verdict::Fail && rests(name);
     if !findings.judged.iter().any(|(name, finding)| is_undone(*name, finding)) {
@@ -144,8 +145,8 @@ pub(super) fn deleted(record: &Record, counts: &EventCounts) -> String {
     )
 }
 
-/// Whether a finding is about work that may be unfinished, such as a missing version. A finding about wrong work is
-/// not.
+/// Whether a finding is about work that may be unfinished, such as a missing version. A finding about wrong work is not
+/// about unfinished work.
 fn rests(name: Name) -> bool {
     match name.section {
         "events" => matches!(name.key, "missed" | "ghost" | "unseen" | "converged" | "restored"),
@@ -167,15 +168,15 @@ fn goes_on(backlogs: &[Backlog]) -> bool {
     })
 }
 
-/// Whether objects of one resource were served, but none of another. Then work on the first resource does not prove
-/// that objects of the second are a queue.
+/// Whether objects of one resource were served, but no object of another resource. In that case, work on the first
+/// resource does not prove that waiting objects of the second are a queue.
 fn is_deaf(backlogs: &[Backlog]) -> bool {
     let served = |backlog: &Backlog| backlog.served.iter().sum::<u64>();
     backlogs.iter().any(|backlog| served(backlog) == 0) && backlogs.iter().any(|backlog| served(backlog) >= SERVED_MIN)
 }
 
-/// Whether the subject, until the end, wrote objects that it had not written before in the drain. Such writes are not a
-/// loop.
+/// Whether the subject, until the end, wrote objects that it had not written before in the drain. Writes of ever new
+/// objects are not a loop.
 fn writes_on(record: &Record, backlog: &Backlog) -> bool {
     let Backlog { from_ms, to_ms, .. } = *backlog;
     if !is_told(record, to_ms) {
@@ -198,8 +199,8 @@ fn is_told(record: &Record, to_ms: u64) -> bool {
     record.requests.told && record.requests.complete_until_ms().is_none_or(|until_ms| until_ms >= to_ms)
 }
 
-/// Requests in each whole second of the drain (of a long drain, in its last seconds). Lists, watches and requests about
-/// the subject itself do not count. Empty if the requests were not recorded.
+/// Number of requests in each whole second of the drain (of a long drain, in its last seconds). Lists, watches and
+/// requests about the subject itself do not count. Empty if the record has no requests.
 fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
     let Backlog { from_ms, to_ms, .. } = *backlog;
     if !is_told(record, to_ms) {

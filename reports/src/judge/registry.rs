@@ -1,7 +1,7 @@
 //! The judge of the registry: the subject's requests to the registry, and refused reviews while the registry was
 //! faulty.
 //!
-//! Owns `registry.*`.
+//! Owns the budgets `registry.*`.
 
 use units::Span;
 

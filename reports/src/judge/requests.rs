@@ -1,8 +1,8 @@
 //! The judge of the subject's requests: whether it kept sending lists and watches, from which revisions, how often, and
 //! over how many connections.
 //!
-//! Owns `requests.*`. The judge reads only the rows of the subject's requests and the control plane's count of
-//! connections. Observations are not used, so that a subject without a witness can be judged too.
+//! Owns the budgets `requests.*`. This judge reads only the rows of the subject's requests and the control plane's
+//! count of connections. The judge uses no observations, so that a subject without a witness can be judged too.
 
 use units::{Rate, Span};
 
@@ -27,7 +27,7 @@ pub(crate) use blind::longest_ms as longest_blind_ms;
 pub(super) use hot_loop::excluded as excludes_hot_loop;
 use scope::Asked;
 
-/// Lists the rules of the section `requests`, and builds a function that returns all limits. The function is used if
+/// Lists the rules of the section `requests`, and builds a function that returns all limits, for a record in which
 /// nothing can be judged.
 macro_rules! rules {
     ($($field:ident $key:literal: $limit:ty = $rule:ty,)*) => {
@@ -85,7 +85,7 @@ pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &s
     hot_loop::judge_follows(&Asked::of(record), name, limit, cause, findings);
 }
 
-/// The text of a limit in an undecided finding.
+/// The text of a limit, for an undecided finding.
 trait Limit {
     /// The budgets of a rule's findings, with the texts of their limits.
     fn of(&self, name: Name) -> Vec<(Budget, String)>;
@@ -117,7 +117,7 @@ fn undecided(budget: &Requests, findings: &mut Findings) {
     }
 }
 
-/// Adds a finding about a count with a largest allowed value.
+/// Adds a finding about a count that may not exceed a limit.
 fn at_most(findings: &mut Findings, name: impl Into<Budget>, observed: u64, limit: u64, text: String) {
     let verdict = if observed > limit { Verdict::Fail } else { Verdict::Pass };
     findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);

@@ -1,7 +1,7 @@
 //! The judge of the subject's resources: ceilings during the run, and growth.
 //!
-//! Owns `memory.*`, `descriptors.*`, `threads.*`, `openWatches.*` and `metrics.*`. Each rule is a file with a row
-//! (`judge/rule.rs`), and one of the lists below has a line for it.
+//! Owns the budgets `memory.*`, `descriptors.*`, `threads.*`, `openWatches.*` and `metrics.*`. Each rule is a file that
+//! implements `judge/rule.rs`, and has a line in one of the lists of this file.
 
 use units::{Bytes, Growth};
 
@@ -81,7 +81,7 @@ struct Life {
     to_ms: u64,
 }
 
-/// All lives of the subject's processes, in order; one life if the subject was never started again.
+/// All times in which one process of the subject ran, in order; one entry if the subject was never started again.
 fn lives(record: &Record) -> Vec<Life> {
     let warm_up_ms = record.manifest.phases.warm_up_ms;
     let mut lives = Vec::new();

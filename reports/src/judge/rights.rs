@@ -1,8 +1,8 @@
-//! Adds a note about rights that the subject lacks: the requests that the control plane refused. The judge owns no
+//! Adds a note about rights that the subject lacks: the requests that the control plane refused. The module owns no
 //! budget.
 //!
 //! A subject may ask for more than it needs, so a refusal alone is no failure. Other judges measure the effects of a
-//! refusal.
+//! refused request.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! A rule and its row: one limit of a scenario, and the function that judges it.
+//! A rule: one limit of a scenario, and the function that judges it.
 //!
-//! A rule is a file with its row and a line in the list of its section (`section!`). The section's type in `budgets`
-//! defines the keys and values that a scenario may have. The rows of all rules generate the tables of the documentation
-//! and the words of a verdict. A finding's [`Name`] identifies its rule; its text does not. This module has the code
-//! that every rule needs.
+//! A rule is a file that implements [`Rule`] and a line in the list of its section (`section!`). The section's type in
+//! `budgets` defines the keys and values that a scenario may have. The tables of the documentation and the words of a
+//! verdict are generated from the rules. A finding's [`Name`] identifies its rule; the text of the finding does not.
+//! This module has the code that every rule of every section needs.
 
 use std::fmt;
 
@@ -13,7 +13,6 @@ pub(super) use super::{Findings, Verdict, Word};
 use crate::record::{Sees, Sight};
 pub(super) use record::Record;
 
-/// A section of `budgets`, with its rules.
 pub(super) trait Section {
     /// The key of the section below `budgets`.
     const KEY: &'static str;
@@ -21,10 +20,10 @@ pub(super) trait Section {
     const JUDGE: &'static str;
     /// The data that the section's rules read besides the record, computed once.
     type Facts<'a>;
-    /// The rows of the section's rules, in the order of judging.
+    /// The descriptions of the section's rules, in the order of judging.
     #[cfg(test)]
     const ROWS: &'static [Row];
-    /// The rows of rules without a key, which are judged whenever a scenario has the section.
+    /// The descriptions of rules without a key, which are judged whenever a scenario has the section.
     #[cfg(test)]
     const ALWAYS: &'static [Row];
 
@@ -40,26 +39,27 @@ pub(super) trait Section {
 pub(super) trait Placed {
     type Section: Section;
     type Limit;
-    /// The key of the limit in its section. A finding names section and key, with a dot between.
+    /// The key of the limit in its section. A finding names the section and this key, with a dot between.
     const KEY: &'static str;
 }
 
 /// A rule: one limit and its judge.
 pub(super) trait Rule: Placed {
-    /// The description for the documentation, if no key of the scenario has a description.
+    /// The rule's description in the documentation, for a rule without a key that has a description.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const DOC: &'static str = "";
-    /// A value in YAML that the example client meets; none if no short run can show the rule.
+    /// A value of the limit in YAML that the example client meets; none if no short run can show the rule.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const EXAMPLE: Option<&'static str> = None;
-    /// The word for a subject that breaks the rule; none if no finding has the rule's name.
+    /// The word that names the defect of a subject that breaks the rule; none if no finding has the rule's name.
     const WORD: Option<Word>;
-    /// The limit if a scenario has the section but not the key. Without a default, the rule is not judged.
+    /// The limit if a scenario has the section but not the key. A rule without a default is not judged if the key is
+    /// absent.
     const DEFAULT: Option<Self::Limit> = None;
-    /// The facts that the witness has to report. Without them it is unknown whether the limit was met.
+    /// The facts that the witness has to report, so that it is known whether the limit was met.
     const NEEDS: &'static [Sight] = &[];
 
-    /// The facts that this limit needs. Some limits need fewer than [`Self::NEEDS`].
+    /// The facts that this limit needs. Some limits need fewer facts than [`Self::NEEDS`].
     fn needs(_: &Self::Limit) -> &'static [Sight] {
         Self::NEEDS
     }
@@ -93,7 +93,7 @@ pub(super) struct Name {
     pub judge: &'static str,
     pub section: &'static str,
     pub key: &'static str,
-    /// The word for a subject that breaks the rule.
+    /// The word that names the defect of a subject that breaks the rule.
     pub word: Option<Word>,
 }
 
@@ -102,7 +102,7 @@ impl Name {
         Self { judge: R::Section::JUDGE, section: R::Section::KEY, key: R::KEY, word: R::WORD }
     }
 
-    /// The name of a part of the rule, such as one series, that has its own limit.
+    /// The name of one of the rule's limits, if the rule judges several, such as one for each series.
     pub(super) fn below(self, part: &str) -> Budget {
         Budget { name: self, text: format!("{self}.{part}") }
     }
@@ -114,11 +114,11 @@ impl fmt::Display for Name {
     }
 }
 
-/// The rule, or the part of a rule, that a finding is about.
+/// The rule, or one of its separate limits, that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Budget {
     pub name: Name,
-    /// The name as reports show it.
+    /// The name of the limit in reports.
     pub text: String,
 }
 
@@ -133,7 +133,6 @@ pub(super) fn lacks(sees: Sees, needs: &[Sight]) -> Vec<Sight> {
     needs.iter().copied().filter(|sight| !sees.can(*sight)).collect()
 }
 
-/// The text of a limit, as a scenario writes it.
 pub(super) fn shown(limit: &impl Serialize) -> String {
     match serde_json::to_value(limit) {
         Ok(serde_json::Value::String(text)) => text,

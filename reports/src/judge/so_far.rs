@@ -1,15 +1,18 @@
 //! Interim verdicts on growth while a run is under way, and how much longer the run needs to decide each budget.
 //!
-//! Owns, in bounded memory, the facts that these verdicts need. The verdict of the run comes from its record alone.
+//! Owns, in bounded memory, the facts that interim verdicts need. The final verdict on the run comes from its record
+//! alone.
 
 use super::{Findings, Verdict, resources};
 use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
-/// Maximum number of samples that are kept. If there are more, every other sample is dropped, and later samples are
-/// taken at half the rate. A sample has some hundred bytes in the process whose own growth is judged. With eight times
-/// as many samples, the process grew by two MiB in a run of an hour, far below its limit.
+/// Maximum number of samples that are kept for interim verdicts. If there are more samples, every second sample is
+/// dropped, and later samples are taken at half the rate. A sample has some hundred bytes, and this memory belongs to
+/// the harness, whose own growth is judged. With eight times as many samples, the harness grew by two MiB in a run of
+/// an hour, far below its limit.
 const SAMPLES_MAX: usize = 1024;
-/// Maximum number of intervals that are kept. If there are more, each two neighbours become one.
+/// Maximum number of intervals that are kept for interim verdicts. If there are more, each two neighbouring intervals
+/// become one.
 const INTERVALS_MAX: usize = 256;
 /// The prefix of the key of each budget on growth, within its section.
 const GROWTH: &str = "growth";
@@ -22,7 +25,7 @@ pub struct SoFar {
 }
 
 /// Keeps every n-th row, and doubles n whenever there are too many rows, so that all rows have the same distance. If
-/// the later rows were closer, the judge would find samples missing.
+/// later rows were closer, the judge would find gaps between the earlier ones.
 struct Stride {
     step: u64,
     seen: u64,
@@ -37,7 +40,7 @@ impl Stride {
         (self.seen - 1).is_multiple_of(self.step)
     }
 
-    /// Drops every other row when there are too many.
+    /// Drops every second row when there are too many.
     fn thin<T>(&mut self, rows: &mut Vec<T>) {
         if rows.len() <= SAMPLES_MAX {
             return;
@@ -51,12 +54,11 @@ impl Stride {
     }
 }
 
-/// The interim result of one budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interim {
     /// The budget, such as `memory.growth`.
     pub budget: String,
-    /// The verdict if the run ended now.
+    /// The verdict on this budget if the run ended now.
     pub verdict: Verdict,
     /// The measured value with its unit, without its interval.
     pub observed: String,
@@ -66,7 +68,7 @@ pub struct Interim {
 }
 
 impl SoFar {
-    /// Begins with the manifest of a run; none if the run has no budget on growth.
+    /// Begins to collect facts for a run with this manifest; none if the run has no budget on growth.
     pub fn new(manifest: &Manifest) -> Option<Self> {
         let memory = manifest.budgets.memory.iter().any(|memory| {
             memory.growth.is_some()
@@ -129,7 +131,8 @@ impl SoFar {
         }
     }
 
-    /// The interim result of each budget on growth. The computation takes as long as judging a record: milliseconds.
+    /// The interim result of each budget on growth. The computation takes a few milliseconds, as long as judging a
+    /// record.
     pub fn interims(&self) -> Vec<Interim> {
         interims(&self.record)
     }

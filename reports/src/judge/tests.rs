@@ -1,4 +1,4 @@
-//! Tests that each planted fault of a record leads to exactly its finding, and that a clean record leads to none.
+//! Tests that each damage to a clean record leads to exactly its finding, and that a clean record leads to none.
 
 use super::*;
 use crate::budgets::{Delivery, Events};
@@ -11,7 +11,7 @@ use crate::record::{
 
 mod holes;
 
-/// The findings that did not pass, worst first, as `budget verdict`.
+/// The findings that did not pass, worst first, each as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
     let judgement = example.judged();
     let mut fired: Vec<_> = judgement
@@ -23,7 +23,7 @@ fn fired(example: &Example) -> Vec<String> {
     fired
 }
 
-/// Adds admission load through the control plane, which stored this many versions of objects.
+/// Adds admission load through the control plane, which stored `versions` versions of objects.
 fn stored(example: &mut Example, versions: u64, unpinned: u64) {
     example.manifest.budgets.admission.as_mut().unwrap().unpinned = Some(0);
     let examples = vec!["pods n/a was stored with the image r/a:1".to_owned()];
@@ -54,8 +54,8 @@ const SUSPENDED: &str = "events.missed inconclusive, events.ghost inconclusive, 
     events.heal inconclusive, requests.blind inconclusive, requests.hotLoop inconclusive, \
     requests.staleResume inconclusive, requests.openWatches inconclusive, admission.p99 inconclusive, \
     admission.errors inconclusive, descriptors.growth inconclusive, validity.suspended inconclusive, inconclusive";
-/// The budgets that are undecided if the machine was suspended, a version was lost long before, and an answer was
-/// wrong.
+/// The budgets that are undecided or broken if the machine was suspended, a version was lost long before, and an answer
+/// was wrong.
 const SUSPENDED_AND_FAILED: &str = "events.missed fail, admission.wrongVerdicts fail, events.ghost inconclusive, events.late inconclusive, \
     events.lagP99 inconclusive, events.heal inconclusive, requests.blind inconclusive, \
     requests.hotLoop inconclusive, requests.staleResume inconclusive, requests.openWatches inconclusive, \
@@ -398,7 +398,7 @@ fn how_a_run_ended_decides_whether_it_counts() {
     assert_eq!(ended(EndReason::SubjectExited { status: "signal 11".into(), detail }), ["subject.exited fail", "fail"]);
 }
 
-/// A subject that requested no churned resource has no findings. "Went blind" would be wrong for a subject that never
+/// A subject that requested no churned resource has no findings: "went blind" would be wrong for a subject that never
 /// watched.
 #[test]
 fn a_subject_that_never_asked_is_not_judged() {
@@ -483,7 +483,8 @@ fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// A finding shows the line of the witness that could not be read. If nothing is judged, a note shows the line.
+/// If a line of the witness could not be read, a finding shows the line. If no budget is judged, a note shows the
+/// unreadable line.
 #[test]
 fn an_unreadable_witness_line_is_shown() {
     let mut example = Example::clean();
@@ -513,8 +514,8 @@ fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// If the witness does not report a fact, limits on this fact are neither met nor broken. The same run with a better
-/// witness passes.
+/// If the witness does not report a fact, limits on this fact are neither met nor broken. The same run with a witness
+/// that reports the fact passes.
 #[test]
 fn what_the_witness_cannot_tell_is_not_decided() {
     let mut example = Example::clean();
@@ -633,8 +634,8 @@ fn rights_that_are_missing_are_named_once_and_break_nothing() {
     assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
 }
 
-/// In a run of a hundred hours with a fault each minute, faults that were hit are listed by name, other faults one by
-/// one.
+/// In the report on a hundred hours with a fault each minute, faults that were hit are grouped by name, other faults
+/// are listed one by one.
 #[test]
 fn thousands_of_faults_are_told_by_name() {
     let mut example = Example::clean();
@@ -670,8 +671,8 @@ fn thousands_of_faults_are_told_by_name() {
     assert!(bytes(file::VERDICT) + bytes(file::MARKDOWN) + bytes(file::JUNIT) < 1 << 17);
 }
 
-/// If one of four drawn faults finds no target, the run still counts. If two find none, the run is undecided. A fault
-/// with a planned time must always be hit.
+/// If one of four drawn faults finds no target, the run still counts. If two of four drawn faults find no target, the
+/// run is undecided. A fault with a planned time must always be hit.
 #[test]
 fn a_lot_may_find_nothing_to_hit_now_and_then() {
     let told = |never_hit: usize, drawn: bool| {
@@ -766,7 +767,8 @@ fn a_fault_that_found_nothing_says_nothing_of_the_watches_before() {
     assert!(!fault.text.contains("never held"), "{}", fault.text);
 }
 
-/// Faults that need requests which a client never sends share one note and decide nothing, as long as others were hit.
+/// Faults that need requests which a client never sends share one note and decide nothing, as long as other faults were
+/// hit.
 #[test]
 fn faults_that_cannot_concern_a_subject_are_told_once() {
     let mut example = Example::clean();
@@ -792,7 +794,8 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
     );
 }
 
-/// A fault on updates never hits a program that patches. The finding names the kind of write that the fault would hit.
+/// A fault on updates never hits a program that patches. The finding about such a fault names the kind of write that
+/// the fault would hit.
 #[test]
 fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
     let mut example = Example::clean();

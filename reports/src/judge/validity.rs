@@ -1,9 +1,9 @@
-//! The judge of the run itself: whether its numbers can be trusted.
+//! The judge of the run itself: whether its measurements can be trusted.
 //!
 //! Owns `validity.*` and `subject.exited`: each condition names the budgets that depend on it (`doubt.rs`). The judge
-//! does not decide whether the subject was correct, except that a subject that ends by itself fails. Budgets that need
-//! missing measurements are undecided. `validity/faults.rs` judges faults, `validity/stalls.rs` a stalled harness, and
-//! `validity/holes.rs` gaps in its measurements.
+//! does not decide whether the subject was correct, except that a subject that ends by itself fails. Budgets whose
+//! measurements are missing are undecided. `validity/faults.rs` judges faults, `validity/stalls.rs` a stalled harness,
+//! and `validity/holes.rs` gaps in its measurements.
 
 use super::doubt::{self, Doubts, Unmet, condition};
 use super::rule::Name;
@@ -21,19 +21,19 @@ pub(super) use faults::FAULT;
 pub(super) use faults::never_hit;
 pub(super) use machine::Busy;
 
-/// The share of the planned requests that must be sent.
+/// The fraction of the planned requests that the harness must send.
 const SENT_LEAST: f64 = 0.99;
 /// The 99th percentile of the load generator's lateness, in microseconds, above which latency may be the generator's
 /// fault.
 const LATENESS_P99_US: u64 = 10_000;
 /// The longest allowed time without a sample of the subject, in milliseconds.
 const SAMPLE_GAP_MS: u64 = 30_000;
-/// If less than this share of the planned load was sent, the run is not the planned one.
+/// If less than this fraction of the planned load was sent, the run is not the planned one.
 const SENT_WHOLE: f64 = 0.5;
-/// The least suspension of the machine, or step of the wall clock, that is reported, in milliseconds between two
-/// samples. A gradual correction of the wall clock also affects the clock that measures times, so it is not noticed.
+/// Minimum suspension of the machine, or step of the wall clock, that is reported, in milliseconds between two samples.
+/// A gradual correction of the wall clock also affects the clock that measures times, so it is not noticed.
 const CLOCK_STEP_MS: u64 = 1000;
-/// The share of the time in which tasks waited for a processor, in percent, from which a note reports the pressure.
+/// The percentage of the time in which tasks waited for a processor, from which a note reports the pressure.
 const PSI_CPU_PCT: f64 = 50.0;
 
 // The conditions, and the word for a subject that breaks one; most have none.
@@ -49,7 +49,7 @@ const ADMISSION_RATE: Name = condition("admissionRate");
 const CALL_RATE: Name = condition("callRate");
 const CALL_LATENESS: Name = condition("callLateness");
 const CHURN_RATE: Name = condition("churnRate");
-/// The conditions that may fail because the machine is busy.
+/// The conditions of validity that may fail because the machine is busy.
 const OF_THE_MACHINE: [Name; 9] = [
     INTERVALS,
     LATENESS,
@@ -86,7 +86,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     note_pressure(record, findings);
 }
 
-/// Judges how the run ended. Returns whether the subject ended too early.
+/// Judges how the run ended, and returns whether the subject ended too early.
 fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     let Some(end) = &record.end else {
         let text = format!("the harness was killed; the record reaches to {}.", millis(record.length_ms()));
@@ -151,8 +151,8 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     false
 }
 
-/// Whether a budget limits an excess, such as too many requests. Such a budget stays broken, even if the subject did
-/// not request the churned resource.
+/// Whether a budget limits an excess, such as too many requests. A budget on an excess stays broken, even if the
+/// subject did not request the churned resource.
 fn is_excess(name: Name) -> bool {
     match name.section {
         "writes" | "objects" => true,
@@ -237,8 +237,9 @@ fn grows_with_load(name: Name) -> bool {
     doubt::is_sampled(name) && name.key == "growth"
 }
 
-/// Judges a load that was smaller than planned, which makes no measurement worse. Broken budgets stay broken. Met
-/// budgets that depend on the rate are undecided. Counts of commits and answers stay valid.
+/// Judges a load that was smaller than planned, which makes no measured value worse. Under a smaller load, broken
+/// budgets stay broken, met budgets that depend on the rate are undecided, and counts of commits and answers stay
+/// valid.
 fn judge_share(
     findings: &mut Findings,
     (name, what): (Name, &str),
@@ -272,9 +273,9 @@ fn judge_share(
     findings.unmet(unmet, Doubts::Met, |name, _| depends(name));
 }
 
-/// Judges the generator's lateness. Lateness is part of the response time, so it can break a latency budget but never
-/// meet one. The generator can be at fault only if a budget is broken that would be met if response times were counted
-/// from the real start.
+/// Judges how late the load generator started requests. Lateness of the generator is part of the response time, so it
+/// can break a latency budget but never meet one. The generator can be at fault only if a budget is broken that would
+/// be met if response times were counted from the real start.
 fn judge_lateness(record: &Record, findings: &mut Findings) {
     judge_lateness_of(record, findings, (LATENESS, tag::LATENESS), ("reviews", "admission"));
     judge_lateness_of(record, findings, (CALL_LATENESS, tag::CALLS_LATENESS), ("calls", "api"));
@@ -299,7 +300,7 @@ fn judge_lateness_of(
     findings.unmet(unmet, Doubts::Broken, |name, _| is_latency(name, section) && !slow_by_itself(record, name));
 }
 
-/// Whether the time from the real start alone exceeds the limit of a latency budget. In this case the generator's
+/// Whether response times from the real start alone exceed the limit of a latency budget, so that the generator's
 /// lateness is not the reason.
 fn slow_by_itself(record: &Record, name: Name) -> bool {
     let Some(limits) = record.manifest.budgets.admission.as_ref().filter(|_| name.section == "admission") else {
@@ -405,8 +406,8 @@ fn judge_samples(record: &Record, findings: &mut Findings) {
     findings.unmet(unmet, Doubts::Met, |name, _| doubt::is_sampled(name) && name.section != "metrics");
 }
 
-/// Milliseconds from `from_ms` to `to_ms` in which no process ran because of a crash, so that there was nothing to
-/// sample.
+/// Milliseconds from `from_ms` to `to_ms` in which no process of the subject ran because of a crash, so that there was
+/// nothing to sample.
 fn away_ms(record: &Record, from_ms: u64, to_ms: u64) -> u64 {
     let overlap = |row: &CrashRow| {
         let back_ms = row.t_ms.saturating_add(row.back_off_ms);
@@ -415,9 +416,9 @@ fn away_ms(record: &Record, from_ms: u64, to_ms: u64) -> u64 {
     record.crashes.iter().map(overlap).sum()
 }
 
-/// Judges steps of the clocks. Times are measured with a clock that stops while the machine is suspended, so events and
-/// timers of that time are not measured. A step of the wall clock moves the deadlines of programs that read it: tokens,
-/// certificates, leases.
+/// Judges suspensions of the machine and steps of the wall clock. Times are measured with a clock that stops while the
+/// machine is suspended, so events and timers of that time are not measured. A step of the wall clock moves the
+/// deadlines of programs that read it: tokens, certificates, leases.
 fn judge_clocks(record: &Record, findings: &mut Findings) {
     let (mut slept, mut set) = (None, None);
     let (mut slept_ms, mut set_ms) = (0, 0);

@@ -1,7 +1,7 @@
-//! The words of a verdict: each names the defect of the subject behind a broken budget.
+//! The words of a verdict, each of which names the defect of the subject behind a broken budget.
 //!
-//! Owns the spelling of the words; the row of a budget selects its word. Scenarios of documented bugs, planted bugs and
-//! the table of clients compare these words, so a word never changes its meaning.
+//! Owns the spelling of these words; the rule of a budget selects its word. Scenarios of documented bugs, planted bugs
+//! and the table of clients compare defects by these words, so a word never changes its meaning.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ macro_rules! words {
         }
 
         impl Word {
-            /// The spelling in files and on the terminal.
+            /// The spelling of the word in files and on the terminal.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$word => $spelled,)*

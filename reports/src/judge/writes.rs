@@ -1,7 +1,7 @@
 //! The judge of the subject's writes: whether the subject stops writing when no other client writes.
 //!
-//! Owns `writes.*`. The facts are in the field `quiet` of `objects.json`; a run without churn, or an older record, has
-//! none.
+//! Owns the budgets `writes.*`. The judge reads the field `quiet` of `objects.json`, which a run without churn, or an
+//! older record, does not have.
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
@@ -12,7 +12,7 @@ use crate::words::millis;
 mod steady;
 
 /// The shortest time without other writes that can be judged, in milliseconds. In a shorter time, a subject that writes
-/// each second would not write in each third.
+/// each second would not write in each third of the time.
 const QUIET_MIN_MS: u64 = 2000;
 
 section! {
@@ -45,8 +45,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 
 /// Why the writes cannot be judged.
 enum Untold {
-    /// The scenario leaves no quiet time. A default limit then leads to a note, and a limit that the scenario sets is
-    /// undecided.
+    /// The scenario leaves no quiet time. In this case a default limit leads to a note, and a limit that the scenario
+    /// sets is undecided.
     Short(String),
     /// The harness has a gap in its measurements of the quiet time.
     Unseen(String),

@@ -1,7 +1,7 @@
 //! A comparison of several subjects under one scenario, as text for a terminal and as a decision record in Markdown.
 //!
 //! Owns the texts of a comparison. The decision record has the form that Nygard proposed: context, options,
-//! measurements, decision. The reader makes the decision.
+//! measurements, decision. Its reader makes the decision.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,12 @@ use crate::words::{counted, millis};
 
 /// The text in a table cell for an unknown value.
 const NOTHING: &str = "–";
-/// The meaning of a rank, for terminal, Markdown and HTML.
+/// The meaning of a rank in a comparison, for terminal, Markdown and HTML.
 pub(crate) const RANKS: &str = "A rank counts the subjects that are certainly better in a figure: their whole interval is lower. There is \
                                 no rank if all intervals overlap, nor for a subject that did not run to the end.";
 
-/// A table for a terminal with the figures that matter most, then the reason why each subject that is behind is behind.
+/// A table for a terminal with the most important figures, followed by the reason why each subject that is behind is
+/// behind.
 pub fn compare(comparison: &Comparison) -> String {
     let mut text = format!("{}: {}\n\n", plain(&comparison.scenario), plain(&comparison.question));
     let shown = ["missed", "late", "ghosts", "longestBlind", "memory", "memorySlope", "cpuPerEvent"];
@@ -46,7 +47,7 @@ pub fn compare(comparison: &Comparison) -> String {
     text
 }
 
-/// A decision record in Markdown, in which the decision is left open.
+/// A comparison as a decision record in Markdown, in which the decision is left open.
 pub fn compare_markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

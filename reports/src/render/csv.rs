@@ -1,7 +1,7 @@
-//! Any series of a record as CSV (RFC 4180), for spreadsheets, pandas and `DuckDB`.
+//! Writes any series of a record as CSV (RFC 4180), for spreadsheets, pandas and `DuckDB`.
 //!
-//! Owns the names of tables and columns, which are those of the record's files and fields. A table has a row for each
-//! row of its file. A single series has two columns: its time and its value.
+//! Owns the names of CSV tables and columns, which are the names of the record's files and fields. A CSV table has a
+//! row for each row of its record file. A single series as CSV has two columns: time and value.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,14 +14,14 @@ use crate::record::{Record, tag};
 
 /// Maximum number of columns of a table: far more than any row has fields.
 const COLUMNS_MAX: usize = 1024;
-/// The names that the field with a row's time may have; the time of an interval is its end.
+/// The names of the field that has a row's time; the time of an interval is its end.
 const TIMES: [&str; 2] = ["tMs", "endMs"];
-/// The fields that are the first columns of a table, in this order.
+/// The fields that become the first columns of a table, in this order.
 const FIRST: [&str; 4] = ["tag", "tMs", "startMs", "endMs"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
-    /// Neither a table nor a series has this name.
+    /// Neither a table nor a series of the record has this name.
     #[error("there is no series {name:?} in this record: `--csv list` names those that there are")]
     Unknown {
         /// The requested name.
@@ -56,7 +56,8 @@ const TABLES: [(&str, Read); 8] = [
     ("requests", |record| Table::of(&record.requests.rows)),
 ];
 
-/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`). The name `list` writes all names.
+/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`). The name `list` writes all names of
+/// tables and series.
 pub fn csv(record: &Record, name: &str, out: impl Write) -> Result<(), CsvError> {
     let mut writer = csv::Writer::from_writer(out);
     if name == "list" {
@@ -206,7 +207,7 @@ mod tests {
         assert!(text(&example, "latency").unwrap().starts_with("tag,startMs,endMs,count,"));
     }
 
-    /// A spreadsheet that opens the CSV file takes no outside text for a formula. Numbers remain numbers.
+    /// A spreadsheet that opens the CSV file takes no text of the subject for a formula, and numbers remain numbers.
     #[test]
     fn outside_text_is_no_formula() {
         let mut example = Example::failing();
@@ -218,7 +219,7 @@ mod tests {
         assert!(text(&example, "anomalies.committedMs").unwrap().contains(",61000\n"));
     }
 
-    /// Quoted text is read back without changes. For an unknown name, the error says how to find the names.
+    /// Quoted text in CSV is read back without changes. For an unknown name, the error says how to find the names.
     #[test]
     fn outside_text_is_quoted_and_unknown_names_are_refused() {
         let mut example = Example::clean();

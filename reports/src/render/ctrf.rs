@@ -1,7 +1,7 @@
 //! The report in the Common Test Report Format (ctrf.io), which services for test results read.
 //!
-//! Owns the mapping of verdicts to CTRF's statuses. Inconclusive and invalid are `other`, because they are neither a
-//! pass nor a skipped test.
+//! Owns the mapping of verdicts to CTRF's statuses. Inconclusive and invalid findings have the status `other`, because
+//! they are neither a pass nor a skipped test.
 
 use serde_json::json;
 
@@ -71,7 +71,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Milliseconds since 1970 of a time in UTC such as `2026-11-24T06:00:00Z`, with or without a fraction.
+/// A time in UTC, such as `2026-11-24T06:00:00Z` with or without a fraction, as milliseconds since 1970.
 fn since_1970_ms(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let numbers =
@@ -108,7 +108,8 @@ mod tests {
         assert_eq!(since_1970_ms("yesterday"), None);
     }
 
-    /// The CTRF report has the counts and statuses of the findings. An undecided finding is not a passed test.
+    /// The CTRF report has the counts and statuses of the findings. An undecided finding is not listed as a passed
+    /// test.
     #[test]
     fn every_finding_is_a_test() {
         let folder = tempfile::tempdir().unwrap();

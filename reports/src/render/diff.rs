@@ -1,6 +1,6 @@
-//! The comparison of two runs, as text of three columns.
+//! The comparison of two runs, as a text of three columns.
 //!
-//! Owns the layout of this text. A budget is listed if its verdicts differ, or if one of them is not a pass. All
+//! Owns the layout of the comparison. A budget is listed if its verdicts differ, or if one of them is not a pass. All
 //! figures are listed, with the ratio of the second run to the first.
 
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::words::{bytes, count, micros, three_digits};
 /// The text in a table cell for a missing value.
 const NOTHING: &str = "-";
 
-/// The comparison as text that ends with a line end.
+/// The comparison of two runs as text that ends with a line end.
 pub fn diff(diff: &Diff) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

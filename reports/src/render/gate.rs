@@ -1,5 +1,5 @@
-//! A gate as a table for a terminal, as Markdown for a pull request, and as texts of the HTML report
-//! (`render::gate_html`). All three show the same figures.
+//! A gate as a table for a terminal, as Markdown for a pull request, and as texts of its HTML report
+//! (`render::gate_html`). Terminal, Markdown and HTML show the same figures of the gate.
 
 use std::fmt::Write as _;
 
@@ -12,16 +12,16 @@ use crate::words::{count, counted, millis, percent};
 /// The text in a table cell for an unknown value.
 const NOTHING: &str = "–";
 
-/// How the certificate was computed, for every form of the report.
+/// How the certificate of a gate was computed, for terminal, Markdown and HTML.
 pub const HOW: &str = "The certificate is computed from the slices of this very session: the pairs without their common shift, and each build \
      against itself in the same block (A against A, B against B), with a thousand choices of signs drawn from the seed, each decided as \
      the session was; of the two accounts the worse one counts.";
 
-/// The meaning of the columns, for every form of the report.
+/// The meaning of the columns in the report of a gate, for terminal, Markdown and HTML.
 pub const COLUMNS: &str =
     "A and B are medians over all slices; the change is taken pair by pair, so it need not be their quotient.";
 
-/// The texts of a table row, which is about one metric.
+/// The texts of a row of the gate's table, for one metric.
 pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
     pub(crate) a: String,
@@ -35,7 +35,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) dots: Option<Dots>,
 }
 
-/// The chart in a table row: each pair of slices is a dot beside the zero line.
+/// The chart in a row of the gate's table: each pair of measurements is a dot beside the zero line.
 pub(crate) struct Dots {
     pub(crate) points: Vec<f64>,
     pub(crate) limit: (f64, f64),
@@ -97,7 +97,7 @@ impl Dots {
     }
 }
 
-/// The verdict on one line.
+/// The verdict of a gate on one line.
 pub fn headline(judgement: &Judgement) -> String {
     format!("{}: {}", judgement.outcome.text().to_uppercase(), judgement.reason)
 }
@@ -117,7 +117,7 @@ fn share(alarm: f64) -> String {
     if alarm < 0.000_5 { "fewer than 0.1 %".to_owned() } else { percent(alarm) }
 }
 
-/// The number of slices and sessions of the gate, in one sentence.
+/// The number of measurements and of sessions of the gate, in one sentence.
 pub fn played(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let saturation = header
@@ -144,7 +144,8 @@ fn whole(number: f64) -> u64 {
     whole
 }
 
-/// The table for a terminal. The verdict is the last line, because a reader looks at the last line of a terminal first.
+/// The table of a gate for a terminal. The verdict is the last line, because a reader looks at the last line of a
+/// terminal first.
 pub fn plain(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("A  {}\nB  {}\n{}\n\n", line(&header.a.command), line(&header.b.command), played(judgement));
@@ -161,7 +162,7 @@ pub fn plain(judgement: &Judgement) -> String {
     text
 }
 
-/// Markdown for a pull request or for the summary of a CI job.
+/// The report of a gate in Markdown, for a pull request or for the summary of a CI job.
 pub fn markdown(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("## Gate: {}\n\n{}\n\n", judgement.outcome.text(), escaped(&judgement.reason));
@@ -194,7 +195,7 @@ pub fn markdown(judgement: &Judgement) -> String {
     text
 }
 
-/// Maximum number of dropped slices that the report lists one by one.
+/// Maximum number of dropped measurements that the report lists one by one.
 const DROPPED_SHOWN: usize = 12;
 
 #[cfg(test)]
@@ -203,7 +204,7 @@ mod tests {
     use crate::gate::simulation::{FEW, QUIET, record};
     use crate::gate::verdict::judge_by;
 
-    /// All forms of the report show the same figures. The table fits a terminal.
+    /// Terminal, Markdown and HTML show the same figures of a gate. The table of a gate fits a terminal.
     #[test]
     fn all_pages_show_the_same_figures() {
         let record = record(5, 10, QUIET, 1.1);

@@ -10,16 +10,16 @@ use super::terminal::{plain, word};
 use crate::history::{Point, Series};
 use crate::judge::Verdict;
 
-/// Maximum number of runs in the table; older runs are in the history's file.
+/// Maximum number of runs in the table; the history's file also has older runs.
 const ROWS_MAX: usize = 20;
-/// The width of the chart, in SVG units.
+/// The width of the chart of a figure's history, in SVG units.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
 const MARGIN: f64 = 24.0;
-/// The space for the numbers on the left of the chart.
+/// The space for the numbers on the left of the chart, in SVG units.
 const LEFT: f64 = 90.0;
 
-/// A table of every figure: its newest value, its level before the last change, and the size of that change. Below the
+/// A table of a scenario's figures: newest value, level before the last change, and size of that change. Below the
 /// table are the runs in which a level changed.
 pub fn history(scenario: &str, all: &[Series]) -> String {
     let mut text = String::new();

@@ -1,8 +1,8 @@
 //! The HTML report of a run: one file that works offline and loads nothing.
 //!
-//! Owns the contents of the report and their order. `timeline` and `percentiles` turn facts into curves, and `scale`
-//! turns values into positions. Every outside text is escaped, by askama or, in the data for the script, by
-//! [`data_json`]. The report's content security policy forbids every request.
+//! Owns the contents of the report and their order. `timeline` and `percentiles` turn facts of a record into curves,
+//! and `scale` turns values into positions. Every text that comes from the record is escaped, by askama or, in the data
+//! for the script, by [`data_json`]. The report's content security policy forbids every request.
 
 use askama::Template;
 use serde::Serialize;
@@ -66,7 +66,7 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     files: Vec<(&'a str, &'static str)>,
     data: String,
-    /// Whether the run is still under way. During the run, the report in the browser loads newer facts.
+    /// Whether the run is still under way. While the run is under way, the report in the browser loads newer facts.
     running: bool,
 }
 
@@ -74,8 +74,8 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, false)
 }
 
-/// The report of a run that is still under way, for `longhaul soak --serve`. The report says that the run is under way,
-/// and loads newer facts.
+/// The report of a run that is still under way, for `longhaul soak --serve`. This report says that the run is under
+/// way, and the browser loads newer facts.
 pub fn running_html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, true)
 }
@@ -118,8 +118,8 @@ fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String,
     Ok(page.render()?)
 }
 
-/// The index of the chart that shows the reason for the verdict: the chart of the first finding that decided, otherwise
-/// the chart of the first finding.
+/// The index of the chart that shows the reason for the verdict: the chart of the first finding that decided, else the
+/// chart of the first finding.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let place = |id: &str| charts.iter().position(|chart| chart.id == id);
     let crossed = judgement.crossed();
@@ -142,19 +142,20 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     place(id).or_else(|| place(section))
 }
 
-/// The data for the script of the report. Values are texts, so that the script does not format numbers again.
+/// The data of the charts for the script of the report. Values are texts, so that the script does not have to format
+/// numbers.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
     length_ms: u64,
-    /// The name of a thousand units of the axis; none for an axis of time.
+    /// The name of a thousand units of the axis, such as a measurement; none for an axis of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     charts: Vec<chart::Readings<'a>>,
 }
 
-/// JSON that is safe in a `<script>` element. The JSON has no `<` that could end the element, and no `&` that could
-/// begin an entity. U+2028 and U+2029, which JSON allows and old scripts do not, are escaped.
+/// JSON that is safe in a `<script>` element. This JSON has no `<` that could end the element, and no `&` that could
+/// begin an entity. The characters U+2028 and U+2029, which JSON allows and old scripts do not, are escaped.
 fn data_json(data: &Data<'_>) -> Result<String, Error> {
     let json = serde_json::to_string(data)?;
     Ok(json
@@ -216,7 +217,7 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
 }
 
 /// The files in the directory of the report. Reports that are written together with the HTML report are listed even if
-/// they do not exist yet. While the run is under way, the list is empty.
+/// they do not exist yet. While the run is under way, no files are listed.
 fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
     let mut files: Vec<(&str, &'static str)> = Vec::new();
     for one in &record.files {

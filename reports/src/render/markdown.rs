@@ -1,8 +1,8 @@
 //! The Markdown report of a run for a pull request. The verdict comes first, then findings that are not a pass; all
-//! other findings are folded.
+//! other findings are in a section that the reader can open.
 //!
-//! Owns the choice of findings that are shown or folded. Outside text is escaped by [`crate::outside`], so that it
-//! becomes no table cell, link, mention or HTML.
+//! Owns the choice of findings that are shown or folded away. Text that comes from the record is escaped by
+//! [`crate::outside`], so that it becomes no table cell, link, mention or HTML.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub(super) const ROW: Renderer = Renderer {
     render: |record, judgement| Ok(markdown(record, judgement)),
 };
 
-/// The report in Markdown, which ends with a line end.
+/// The report of a run in Markdown, which ends with a line end.
 pub fn markdown(record: &Record, judgement: &Judgement) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

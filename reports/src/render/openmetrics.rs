@@ -1,7 +1,7 @@
 //! A finished run as `OpenMetrics` text, for a push gateway or for the textfile collector of a node exporter.
 //!
-//! Owns the names of the metrics; `longhaul soak --metrics` serves the same metrics while a run is under way. Units are
-//! seconds and bytes.
+//! Owns the names of the metrics; `longhaul soak --metrics` serves the same metrics while a run is under way. The units
+//! of all metrics are seconds and bytes.
 
 use std::sync::atomic::AtomicU64;
 
@@ -258,7 +258,7 @@ mod tests {
         assert!(text.ends_with("# EOF\n"), "{text}");
     }
 
-    /// Outside text in a label cannot end the line of its metric.
+    /// Text of the subject in a label cannot end the line of its metric.
     #[test]
     fn outside_text_stays_in_its_label() {
         let mut example = Example::clean();
@@ -267,7 +267,7 @@ mod tests {
         assert!(text.contains(r#"name="a\"} 1\nlonghaul_verdict{verdict=\"pass""#), "{text}");
     }
 
-    /// The Grafana dashboard uses only metrics that Longhaul writes.
+    /// The Grafana dashboard of the repository uses only metrics that Longhaul writes.
     #[test]
     fn each_metric_of_the_dashboard_is_told() {
         let mut example = Example::clean();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The greatest width of a column, in characters. A longer text makes its own line longer, but not its column.
+/// The largest width of a column, in characters. A longer text makes its own line longer, but not the column.
 const WIDEST: usize = 39;
 
 /// A table with a head in which each row ends with a line end. The columns with the indexes in `right` are aligned

@@ -1,7 +1,7 @@
-//! The summary of a run for a terminal. Its first line is the verdict.
+//! The summary of a run for a terminal. The first line of the summary is the verdict.
 //!
 //! Owns a text that fits on a screen: the verdict, findings that are not a pass, the run's numbers, and the paths of
-//! reports. Control characters in outside text are removed, so that a subject's output cannot move the cursor.
+//! reports. Control characters in the subject's output are removed, so that they cannot move the cursor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,19 +11,19 @@ use crate::judge::{Judgement, Verdict};
 use crate::record::{AlertsRow, FaultEvent, Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
 
-/// Maximum number of faults that are listed one by one. If a run has more, they are grouped by name.
+/// Maximum number of faults that the summary lists one by one. If a run has more faults, they are grouped by name.
 const FAULTS_EACH: usize = 20;
 
 /// Whether the text has ANSI colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// No colours: for pipes, files and `NO_COLOR`.
+    /// Colours are off: for pipes, files and `NO_COLOR`.
     Never,
-    /// Colours: for terminals.
+    /// Colours are on: for terminals.
     Always,
 }
 
-/// The summary as text that ends with a line end.
+/// The summary of a run as text that ends with a line end.
 pub fn terminal(record: &Record, judgement: &Judgement, colour: Colour) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -68,7 +68,7 @@ fn write_causes(out: &mut String, record: &Record) -> std::fmt::Result {
     writeln!(out, "{:<10} {}", "next", first.cause.remedy())
 }
 
-/// The reason for the verdict on one line. Below it, each limit that was exceeded has one sentence.
+/// The reason for the verdict on one line. Below this reason, each limit that was exceeded has one sentence.
 fn because(judgement: &Judgement) -> String {
     let names: Vec<String> = judgement
         .findings
@@ -152,7 +152,7 @@ fn alerts(record: &Record) -> Option<String> {
     Some(format!("{decided}, {told}, {} lost, {} too many", sum(|row| row.lost), sum(|row| row.twice)))
 }
 
-/// A line about calls to the subject's API; none if the run made no calls.
+/// A line about calls to the subject's API that scales Deployments; none if the run made no calls.
 fn calls(record: &Record) -> Option<String> {
     let rows = || record.intervals.iter().filter_map(|row| row.calls.as_ref());
     let sent: u64 = rows().map(|row| row.sent).sum();
@@ -238,7 +238,7 @@ fn badge(verdict: Verdict, colour: Colour) -> String {
     }
 }
 
-/// Outside text without control characters, on one line.
+/// A text without control characters, on one line.
 pub(super) fn plain(text: &str) -> String {
     let spaced = text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c });
     spaced.filter(|c| !crate::outside::is_hidden(*c)).collect()

@@ -1,4 +1,4 @@
-//! Tests of all renderers: their output, escaped outside text, and equal bytes for the same record.
+//! Tests of all renderers: their output, the escaping of text from records, and equal bytes for the same record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::judge::Finding;
 use crate::ledger::Outcome;
 use crate::record::Step;
 
-/// Outside text with markup, which tests put into every place that a run can fill.
+/// A text with markup that tests put into every field of a record that the subject can fill.
 const HOSTILE: &str = "<script>alert(1)</script>\"'&|`</pre>\n\u{1b}[31m@all";
 
 fn texts(example: &Example) -> (tempfile::TempDir, Record, Judgement) {
@@ -180,7 +180,7 @@ fn the_same_record_gives_the_same_bytes() {
     assert_eq!(back, first);
 }
 
-/// Every file in the directory has a link in the report, and every link leads to a file; also after rendering again.
+/// Every file in the directory has a link in the report, and every link leads to a file, also after rendering again.
 #[test]
 fn every_file_of_the_record_has_a_link() {
     let dir = tempfile::tempdir().unwrap();
@@ -263,8 +263,8 @@ fn every_example_has_its_reports() {
     }
 }
 
-/// The first screen of the report shows the cause of anomalies with their number. Each anomaly has the history of its
-/// object further below.
+/// The first screen of the report shows the cause of anomalies with the number of anomalies. Below the first screen,
+/// each anomaly has the history of its object.
 #[test]
 fn why_stands_on_the_first_screen() {
     let (_dir, record, judgement) = texts(&Example::failing());
@@ -322,7 +322,7 @@ fn the_first_screen_has_three_causes() {
     }
 }
 
-/// The story of a run is in the run's report, as escaped text.
+/// If the record has a `story.txt`, the run's report shows it as escaped text.
 #[test]
 fn a_story_that_was_told_is_shown() {
     let dir = tempfile::tempdir().unwrap();
@@ -368,7 +368,7 @@ fn a_deletion_that_went_unnoticed_is_no_missed_version() {
     assert!(text.contains("0 missed, 250 deletions unnoticed; lag"), "{text}");
 }
 
-/// Rounding never moves the used share of a limit across 100 %.
+/// Rounding never moves the used percentage of a limit across 100 %.
 #[test]
 fn what_was_used_of_a_limit_is_told() {
     let (_dir, record, judgement) = texts(&Example::failing());
@@ -379,7 +379,7 @@ fn what_was_used_of_a_limit_is_told() {
     assert!(page.contains("111 %</td>") && page.contains("width:100%"), "the bar ends where its room does");
 }
 
-/// The first chart is that of the finding that decided, and no chart appears twice.
+/// The first chart of the report is that of the finding that decided, and no chart appears twice.
 #[test]
 fn the_first_picture_is_that_of_the_verdict() {
     let first = |example: &Example| {
@@ -434,7 +434,7 @@ fn all_faults_are_bands_and_their_hits_are_marks() {
     assert!(page.contains("2,000 of them had an effect"), "planned and happened");
 }
 
-/// In no chart is an effect of a fault drawn before the fault: not as a step, as a cell, or as a mark.
+/// In no chart is an effect of a fault drawn before the fault: not as a step, as a cell of the heat map, or as a mark.
 #[test]
 fn nothing_is_drawn_before_its_fault() {
     let mut example = Example::failing();
@@ -471,7 +471,7 @@ fn nothing_is_drawn_before_its_fault() {
     }
 }
 
-/// The text of an HTML report without tags, styles and scripts. One space separates two words.
+/// The text of an HTML report without tags, styles and scripts. One space separates two words of this text.
 fn words(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;

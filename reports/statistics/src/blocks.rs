@@ -1,31 +1,32 @@
-//! Reduces a series to blocks that are nearly independent, so that the interval of a slope through the blocks can be
-//! trusted.
+//! Reduces a series of samples to blocks that are nearly independent, so that the interval of a slope through the
+//! blocks can be trusted.
 
 use super::saw_tooth::{self, SawTooth};
 use super::{Error, check, correlation, quantile, whole};
 
-/// The fewest blocks through which a slope is fitted.
+/// Minimum number of blocks through which a slope is fitted.
 pub const BLOCKS_LEAST: usize = 12;
-/// The desired number of blocks: more blocks would be shorter and give no better slope.
+/// The desired number of blocks of a series: more blocks would be shorter and give no better slope.
 pub const BLOCKS_AIM: usize = 24;
-/// The least length of a block, in correlation times: neighbouring blocks then share about a tenth of their variance.
+/// Minimum length of a block, in correlation times: neighbouring blocks then share about a tenth of their variance.
 pub const TIMES_LEAST: f64 = 5.0;
-/// The least length of a block, in periods of a saw-tooth: each block then contains a whole period with its true
-/// minimum.
+/// Minimum length of a block, in periods of a saw-tooth (slow rise, sudden fall): each block then contains a whole
+/// period with its true minimum.
 pub const PERIODS_LEAST: f64 = 2.0;
-/// Maximum number of points from which correlation and shape are computed. A longer series is reduced to medians: one
-/// point for each minute of a day, and sixty for each of 24 blocks.
+/// Maximum number of points from which the correlation and the shape of a series are computed. A longer series is
+/// reduced to medians: one point for each minute of a day, which is sixty for each of 24 blocks.
 pub const POINTS_MAX: usize = 1440;
 /// Maximum number of samples of a series: one a second for twelve days.
 pub const SAMPLES_MAX: usize = 1 << 20;
-/// The number of parts of a series whose median correlation time is used; see [`correlation::robust`].
+/// A series is divided into this number of equal time ranges, and the median of their correlation times is used; see
+/// [`correlation::robust`].
 const PARTS: usize = 3;
-/// The factor by which the correlation time of a part without its parabola is too short. The factor was measured with
-/// series of 150 correlation times.
+/// The factor by which the correlation time of a time range is too short after its fitted parabola is subtracted. The
+/// factor was measured with series of 150 correlation times.
 const SHORT_OF: f64 = 1.3;
-/// The time between two samples, in multiples of the usual time, above which the series has a gap there.
+/// The time between two samples, in multiples of the usual time, above which the series has a gap between them.
 pub const REACH: f64 = 3.0;
-/// The fewest samples that can be reduced to blocks.
+/// Minimum number of samples that can be reduced to blocks.
 pub const SAMPLES_LEAST: usize = 2 * BLOCKS_LEAST;
 
 /// A series of values, each with a time and a position on an axis, without missing values.
@@ -38,7 +39,7 @@ pub struct Series<'a> {
     pub axis: &'a [f64],
 }
 
-/// The correlation time, scatter and saw-tooth of a series without its trends.
+/// The correlation time, scatter and saw-tooth shape of a series without its trends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nature {
     /// The correlation time, in seconds.
@@ -50,11 +51,11 @@ pub struct Nature {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
-    /// The middle of the block's samples, in seconds.
+    /// The middle of the times of the block's samples, in seconds.
     pub t_s: f64,
     /// The median position of the block's samples on the axis.
     pub axis: f64,
-    /// The minimum of the block's samples if the series has a saw-tooth, else their median.
+    /// The minimum of the block's samples if the series has a saw-tooth shape, else their median.
     pub value: f64,
     pub samples: usize,
 }
@@ -95,8 +96,8 @@ impl Series<'_> {
         Self { t_s: &self.t_s[first..], value: &self.value[first..], axis: &self.axis[first..] }
     }
 
-    /// The series as at most [`POINTS_MAX`] points: time and median of each part. Gaps are filled first, so that points
-    /// are about equally far apart.
+    /// The series as at most [`POINTS_MAX`] points: time and median of equal time ranges. Gaps in the series are filled
+    /// first, so that points are about equally far apart.
     pub fn thinned(&self) -> (Vec<f64>, Vec<f64>) {
         let (t_s, value) = self.filled();
         let each = t_s.len().div_ceil(POINTS_MAX).max(1);
@@ -105,9 +106,9 @@ impl Series<'_> {
         (times, value.chunks(each).map(quantile::median).collect())
     }
 
-    /// The samples, with points on the line between the ends of each gap. Without these points, even growth would jump
-    /// at a gap and look like noise with a long correlation time. At most as many points are added as there are
-    /// samples.
+    /// The samples, with points on the line between the ends of each gap. Without points in its gaps, a series that
+    /// grows evenly would jump at a gap and look like noise with a long correlation time. The number of added points is
+    /// at most the number of samples.
     fn filled(&self) -> (Vec<f64>, Vec<f64>) {
         let distances: Vec<f64> = self.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let usual_s = if distances.is_empty() { 0.0 } else { quantile::median(&distances) };
@@ -138,8 +139,8 @@ impl Series<'_> {
     }
 }
 
-/// Computes correlation time, scatter and saw-tooth of a series. Its samples must be about equally far apart. O(n log
-/// n).
+/// Computes correlation time, scatter and saw-tooth shape of a series. The samples of the series must be about equally
+/// far apart. O(n log n).
 pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     series.check()?;
     let (t_s, values) = series.thinned();
@@ -155,7 +156,7 @@ pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     Ok(Nature { tau_s, sigma: quantile::median(&scatters), saw_tooth })
 }
 
-/// Reduces a series to [`BLOCKS_AIM`] blocks. If the correlation time or saw-tooth of the series requires longer
+/// Reduces a series to [`BLOCKS_AIM`] blocks. If the correlation time or saw-tooth shape of the series requires longer
 /// blocks, the number may go down to [`BLOCKS_LEAST`]. Blocks with less than half of the usual number of samples are
 /// left out. O(n log n).
 pub fn reduce(series: &Series<'_>, nature: &Nature) -> Result<Blocks, Error> {
@@ -242,7 +243,7 @@ mod tests {
         assert!(of(25.0, None).unwrap().inflation() > 1.2);
     }
 
-    /// Blocks in a gap of the series are left out. If too few blocks remain, [`reduce`] returns an error.
+    /// A gap in the series has no blocks. If too few blocks remain outside of gaps, [`reduce`] returns an error.
     #[test]
     fn holes_have_no_blocks() {
         let of = |keep: &dyn Fn(f64) -> bool| {

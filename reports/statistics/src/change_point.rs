@@ -1,16 +1,16 @@
-//! Change points: the places at which the level of a series changes.
+//! Finds change points: the samples at which the level of a series changes.
 
 use super::{Error, check, quantile};
 
-/// Maximum number of values. The cost of every segment is computed, which sorts each value into each segment.
+/// Maximum number of values to search. The search sorts each value into each segment to compute its cost.
 pub const VALUES_MAX: usize = 256;
 
-/// The change points that minimize the cost of all segments plus `penalty` for each change. A change point is the index
-/// of the first value of a new segment; the indexes rise.
+/// The change points that minimize the cost of all segments plus `penalty` for each change point. A change point is the
+/// index of the first value of a new segment; the returned indexes rise.
 ///
 /// The cost of a segment is the sum of absolute deviations from its median, so that single outliers are no change
 /// points. The method is PELT (Killick, Fearnhead & Eckley, JASA 107, 2012) and exact. `penalty` has the unit of the
-/// values, and no segment is shorter than `least`. O(n³) at worst, with a cap on n.
+/// values, and no segment is shorter than `least`. The work is O(n³) at worst, with a cap on n.
 pub fn pelt(values: &[f64], penalty: f64, least: usize) -> Result<Vec<usize>, Error> {
     check(values, 1, VALUES_MAX)?;
     if !(penalty >= 0.0 && penalty.is_finite()) {
@@ -59,7 +59,7 @@ pub fn deviation(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - middle).abs()).sum()
 }
 
-/// For each start, the costs of the segments of length 1, 2, ….
+/// For each start, the costs of the segments of length 1, 2, … that begin there.
 fn costs(values: &[f64]) -> Vec<Vec<f64>> {
     let of_start = |start: usize| {
         let mut sorted: Vec<f64> = Vec::with_capacity(values.len() - start);
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// The cost of a segmentation: that of its segments plus `penalty` for each change point.
+    /// The cost of a segmentation: the sum of its segments' costs, plus `penalty` for each change point.
     fn total(values: &[f64], changes: &[usize], penalty: f64) -> f64 {
         let bounds: Vec<usize> = [0].into_iter().chain(changes.iter().copied()).chain([values.len()]).collect();
         let segments: f64 = bounds.windows(2).map(|pair| deviation(&values[pair[0]..pair[1]])).sum();
@@ -107,8 +107,8 @@ mod tests {
     }
 
     proptest! {
-        /// No segmentation is cheaper than the result of [`pelt`]. A constant added to all values, or a factor for
-        /// values and penalty, changes nothing.
+        /// No segmentation is cheaper than the result of [`pelt`]. The change points stay the same if a constant is
+        /// added to all values, or if values and penalty are multiplied by a factor.
         #[test]
         fn it_is_the_best_of_all(values in prop::collection::vec(-10.0..10.0_f64, 1..11), penalty in 0.1..20.0_f64, least in 1_usize..4) {
             let found = pelt(&values, penalty, least).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{Error, check, quantile};
 
-/// Maximum number of values. With half of the values as lags, eight million products are computed.
+/// Maximum number of values for a correlation time. With half as many lags, that is eight million products.
 pub const VALUES_MAX: usize = 4096;
 /// The sum of autocorrelations ends where the lag is this many times the sum (Sokal 1997): later autocorrelations are
 /// noise.
@@ -10,8 +10,8 @@ const WINDOW: f64 = 5.0;
 
 /// The integrated autocorrelation time `½ + Σ ρ(k)` of values at equal distances, counted in distances (Sokal, *Monte
 /// Carlo Methods in Statistical Mechanics*, 1997, section 3, with his automatic window). For a first-order
-/// autoregression it is the time in which the correlation falls to 1/e; ½ means no correlation. A fitted straight line
-/// is subtracted first. O(n × lags).
+/// autoregression this is the time in which the correlation falls to 1/e; ½ means no correlation. A straight line is
+/// fitted to the values and subtracted first. O(n × lags).
 pub fn time(values: &[f64]) -> Result<f64, Error> {
     check(values, 8, VALUES_MAX)?;
     Ok(of_left(values, &without_line(values)))
@@ -34,9 +34,9 @@ fn of_left(values: &[f64], left: &[f64]) -> f64 {
     sum.max(0.5)
 }
 
-/// The median of the correlation times of `parts` equal parts, counted in distances of values. From each part its
-/// fitted parabola is subtracted. A step looks like a long correlation of the whole series, but affects only one part.
-/// A smooth bend affects no part.
+/// The median of the correlation times of `parts` equal ranges of the values, counted in distances of values. From the
+/// values of each range their fitted parabola is subtracted. A sudden step looks like a long correlation of the whole
+/// series, but affects only one range. A smooth bend of the series affects no range.
 pub fn robust(values: &[f64], parts: usize) -> Result<f64, Error> {
     check(values, 8 * parts.max(1), VALUES_MAX)?;
     let length = values.len() / parts.max(1);

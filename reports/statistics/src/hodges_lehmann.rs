@@ -2,12 +2,12 @@
 
 use super::{Error, check, quantile};
 
-/// Maximum number of values, which give half a million averages.
+/// Maximum number of values, of which half a million averages are computed.
 pub const VALUES_MAX: usize = 1000;
 
-/// The median of the Walsh averages: the averages of all pairs of values, including each value paired with itself. The
-/// median of the averages estimates the centre of a symmetric distribution (Hodges & Lehmann, 1963; Hollander & Wolfe,
-/// section 3.2), in the unit of the values. O(n² log n).
+/// The median of the Walsh averages: the averages of all pairs of values, including each value paired with itself. This
+/// median estimates the centre of a symmetric distribution (Hodges & Lehmann, 1963; Hollander & Wolfe, section 3.2), in
+/// the unit of the values. O(n² log n).
 pub fn estimate(values: &[f64]) -> Result<f64, Error> {
     Ok(quantile::of_sorted(&walsh(values)?, 0.5))
 }

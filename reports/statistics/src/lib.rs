@@ -1,8 +1,8 @@
-//! Statistics: the methods that judges use, and the histograms of a run record.
+//! The statistical methods that judges use, and the histograms of a run record.
 //!
-//! Owns methods, never verdicts. Every function is pure: it uses no file, clock or random number. Bounds are one-sided
-//! at the confidence that the caller names, unless a function says otherwise. Input that a method cannot use is a typed
-//! [`Error`]. A stated cap on the number of values bounds the work of each function.
+//! Every function of this crate is pure: it uses no file, clock or random number. The returned bounds are one-sided at
+//! the confidence that the caller names, unless a function says otherwise. Input that a method cannot use is a typed
+//! [`Error`]. Each function states a cap on the number of values, which bounds its work.
 
 pub mod binomial;
 pub mod blocks;
@@ -44,7 +44,7 @@ pub enum Error {
     TooShort {
         /// The time from the first to the last sample, in seconds.
         span_s: f64,
-        /// The length that would be enough, in seconds.
+        /// The length of the series that would be enough, in seconds.
         needed_s: f64,
     },
 }

@@ -2,7 +2,7 @@
 
 use super::Error;
 
-/// Coefficients of the approximation for `|p − 0.5| ≤ 0.425`: numerator and denominator.
+/// Coefficients of the approximation of the normal quantile for `|p − 0.5| ≤ 0.425`: numerator and denominator.
 const MIDDLE: ([f64; 8], [f64; 8]) = (
     [
         3.387_132_872_796_366_5,
@@ -26,7 +26,7 @@ const MIDDLE: ([f64; 8], [f64; 8]) = (
     ],
 );
 
-/// Coefficients of the approximation for `√(−ln p) ≤ 5`: numerator and denominator.
+/// Coefficients of the approximation of the normal quantile for `√(−ln p) ≤ 5`: numerator and denominator.
 const SHOULDER: ([f64; 8], [f64; 8]) = (
     [
         1.423_437_110_749_683_5,

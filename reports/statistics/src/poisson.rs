@@ -3,9 +3,10 @@
 use super::{Error, check_confidence, normal};
 
 /// The two-sided interval of the mean of a count, by Byar's approximation to Garwood's exact interval (Rothman & Boice,
-/// *Epidemiologic Analysis with a Programmable Calculator*, 1979). The upper bound is within a hundredth of the exact
-/// bound; so is the lower bound for counts from ten on. For smaller counts the lower bound is below the exact bound,
-/// which makes the interval wider. The count may be a fraction: losses that come in bursts are counted by bursts.
+/// *Epidemiologic Analysis with a Programmable Calculator*, 1979). The upper bound differs from the exact bound by at
+/// most a hundredth of it; so does the lower bound for counts from ten on. For smaller counts the lower bound is below
+/// the exact one, which makes the interval wider. The count may be a fraction, because values that are lost at once
+/// count as one.
 pub fn byar(count: f64, confidence: f64) -> Result<(f64, f64), Error> {
     check_confidence(confidence)?;
     if !(count >= 0.0 && count.is_finite()) {

@@ -1,41 +1,42 @@
-//! Confidence in a share that is known from counts: exact where that is cheap, otherwise by an approximation.
+//! Confidence in a fraction (share) that is known from counts: exact where that is cheap, otherwise by an
+//! approximation.
 //!
 //! [`side_of`], [`share_when_none`] and [`samples_when_none`] are one-sided at 95 %; [`wilson`] is two-sided.
 
 use super::binomial::at_most;
 use super::{Error, check_confidence, normal};
 
-/// The mean of the count above which the normal approximation is used: its error is then smaller than the 5 % on which
-/// the decision depends.
+/// The mean of the count above which the normal approximation is used: the error of the approximation is then smaller
+/// than the 5 % on which the decision depends.
 const NORMAL_ABOVE: f64 = 2000.0;
 /// The 95 % point of the normal distribution.
 const Z95: f64 = 1.645;
 
-/// Whether the true share is below or above a given share.
+/// Whether the true fraction is below or above a given fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The true share is below the given share, with 95 % confidence.
+    /// The true fraction is below the given one, with 95 % confidence.
     Below,
-    /// The true share is above the given share, with 95 % confidence.
+    /// The true fraction is above the given one, with 95 % confidence.
     Above,
     /// Too few samples to decide.
     Undecided,
 }
 
-/// If none of `n` samples was bad, the true share is below the returned share with 95 % confidence (the rule of three;
-/// Hanley & Lippman-Hand, JAMA 249, 1983).
+/// If none of `n` samples was bad, the true fraction of bad samples is below the returned one with 95 % confidence (the
+/// rule of three; Hanley & Lippman-Hand, JAMA 249, 1983).
 pub fn share_when_none(n: u64) -> f64 {
     if n == 0 { 1.0 } else { (3.0 / n as f64).min(1.0) }
 }
 
-/// The number of samples, all of them good, that prove that the true share of bad samples is below `share`.
+/// The number of samples, all of them good, that prove that the true fraction of bad samples is below `share`.
 pub fn samples_when_none(share: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "share is at least a thousandth")]
     let needed = (0.05f64.ln() / (1.0 - share).ln()).ceil() as u64;
     needed
 }
 
-/// Decides whether the true share of bad samples is below or above `share`, if `bad` of `n` independent samples were
+/// Decides whether the true fraction of bad samples is below or above `share`, if `bad` of `n` independent samples were
 /// bad.
 pub fn side_of(bad: u64, n: u64, share: f64) -> Side {
     if n == 0 {
@@ -59,16 +60,17 @@ pub fn side_of(bad: u64, n: u64, share: f64) -> Side {
     }
 }
 
-/// A share with the bounds of its interval.
+/// A fraction with the bounds of its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The observed share.
+    /// The observed fraction.
     pub estimate: f64,
     pub lower: f64,
     pub upper: f64,
 }
 
-/// Wilson's two-sided score interval (Wilson, 1927) for `hits` of `n`: the true share lies inside with this confidence.
+/// Wilson's two-sided score interval (Wilson, 1927) for `hits` of `n`: the true fraction lies inside with this
+/// confidence.
 pub fn wilson(hits: u64, n: u64, confidence: f64) -> Result<Interval, Error> {
     check_confidence(confidence)?;
     if n == 0 {

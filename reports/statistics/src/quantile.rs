@@ -1,4 +1,4 @@
-//! Quantiles, and bounds of quantiles by order statistics, which hold for any distribution.
+//! Quantiles of values, and bounds of quantiles by order statistics, which hold for any distribution.
 
 use super::{Error, binomial, check, check_confidence, sorted, whole};
 

@@ -1,15 +1,16 @@
-//! Finds the saw-tooth of a garbage collector: memory rises slowly and falls suddenly, again and again.
+//! Finds the saw-tooth shape that a garbage collector gives to memory: it rises slowly and falls suddenly, again and
+//! again.
 
 use super::{Error, check, correlation, quantile, sorted};
 
 pub const VALUES_MAX: usize = 1 << 16;
-/// A change of direction counts only if the values move by at least this share of their spread afterwards. A smaller
-/// movement is noise.
+/// A change of direction counts only if the values then move by at least this fraction of their spread. A smaller
+/// movement of the values is noise.
 const TURN: f64 = 0.5;
-/// The fewest falls of a saw-tooth.
+/// Minimum number of falls of a saw-tooth shape.
 const FALLS_LEAST: usize = 5;
-/// How many times longer a rise must take than a fall. Noise is the same forwards and backwards, so its rises and falls
-/// take the same time.
+/// How many times longer a rise must take than a fall. The rises and falls of noise take the same time, because noise
+/// is the same forwards and backwards.
 const RISE_PER_FALL: f64 = 4.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,8 +22,8 @@ pub struct SawTooth {
     pub falls: usize,
 }
 
-/// Finds a saw-tooth in values at these times, in seconds; none if the values have no saw-tooth. A fitted straight line
-/// is subtracted first, so that a leaking program's saw-tooth is found too. O(n log n).
+/// Finds a saw-tooth shape in values at these times, in seconds; none if the values do not have it. A fitted straight
+/// line is subtracted first, so that the saw-tooth shape is also found while a program leaks. O(n log n).
 pub fn detect(t_s: &[f64], values: &[f64]) -> Result<Option<SawTooth>, Error> {
     if t_s.len() != values.len() {
         return Err(Error::Unpaired { left: t_s.len(), right: values.len() });

@@ -2,7 +2,7 @@
 
 use super::{Error, check, check_confidence, normal, quantile, sorted, whole};
 
-/// Maximum number of points of all strata together, which give half a million slopes.
+/// Maximum number of points of all strata together, between which half a million slopes are computed.
 pub const POINTS_MAX: usize = 1024;
 
 /// A slope in units of y for each unit of x, with two one-sided bounds at the stated confidence.
@@ -16,7 +16,7 @@ pub struct Slope {
     pub upper: f64,
 }
 
-/// A group of points. Slopes are computed only between points of the same group.
+/// A group of points: slopes are computed only between points of the same group.
 #[derive(Debug, Clone, Copy)]
 pub struct Stratum<'a> {
     pub x: &'a [f64],
@@ -32,9 +32,9 @@ pub fn slope(x: &[f64], y: &[f64], confidence: f64, inflation: f64) -> Result<Sl
     stratified(&[Stratum { x, y }], confidence, inflation)
 }
 
-/// Like [`slope`], but only slopes between points of one stratum count. So differences between strata, such as the
-/// levels before and after a step, have no effect (the seasonal test of Hirsch, Slack & Smith, Water Resources Research
-/// 18, 1982).
+/// Like [`slope`], but only slopes between points of one stratum count. Differences between strata, such as the levels
+/// before and after a sudden step, therefore have no effect (the seasonal test of Hirsch, Slack & Smith, Water
+/// Resources Research 18, 1982).
 pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Result<Slope, Error> {
     check_confidence(confidence)?;
     if !(inflation >= 1.0 && inflation.is_finite()) {

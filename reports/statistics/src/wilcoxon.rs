@@ -77,8 +77,8 @@ mod tests {
         }
     }
 
-    /// With five values, the least of them is a lower bound of the centre with a confidence of 1 − 1/32. Four values
-    /// cannot reach 95 %.
+    /// With five values, the smallest of them is a lower bound of the centre with a confidence of 1 − 1/32. Four values
+    /// give no bound with 95 % confidence.
     #[test]
     fn few_values_have_no_bound() {
         let found = bounds(&[3.0, 1.0, 2.0, 5.0, 4.0], 0.95).unwrap();
@@ -98,7 +98,8 @@ mod tests {
     }
 
     proptest! {
-        /// Bounds move and scale with the values. A higher confidence widens them, and a change of sign swaps them.
+        /// Bounds move and scale with the values. A higher confidence widens the bounds, and a change of the values'
+        /// sign swaps the bounds.
         #[test]
         fn shift_scale_order(values in prop::collection::vec(-1e3..1e3_f64, 6..70), shift in -1e3..1e3_f64, factor in 0.1..5.0_f64) {
             let plain = bounds(&values, 0.95).unwrap();

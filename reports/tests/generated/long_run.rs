@@ -1,8 +1,8 @@
-//! A synthetic run of any length, written like a real run. Its rows are those of a real hour (`soak-1h`: 2,500 commits
-//! and 1,250 reviews in five seconds).
+//! A synthetic run of any length, written like a real run. The rows of the synthetic run are those of a real hour
+//! (`soak-1h`: 2,500 commits and 1,250 reviews in five seconds).
 //!
-//! Owns the number and the contents of the generated rows. The test of a record of a hundred hours and the benchmark of
-//! judges and renderers use the synthetic run.
+//! Owns the number and the contents of the generated record rows. The test of a record of a hundred hours and the
+//! benchmark of judges and renderers use the synthetic run.
 
 use std::ops::Range;
 use std::path::Path;
@@ -18,7 +18,7 @@ use statistics::hlog::Histogram;
 pub const HOUR_MS: u64 = 3_600_000;
 pub const WARM_UP_MS: u64 = 600_000;
 const DRAIN_MS: u64 = 300_000;
-/// The time between two faults, as in `soak-100h`.
+/// The time between two faults of the run, in milliseconds, as in `soak-100h`.
 const FAULT_EVERY_MS: u64 = 60_000;
 pub const MIB: f64 = 1_048_576.0;
 
@@ -30,7 +30,7 @@ pub struct Run {
     pub peak_ms: u64,
 }
 
-/// The histograms of each tag; each interval uses the next one.
+/// The histograms of each tag; each interval of the run uses the next histogram.
 pub struct Latencies(pub Vec<(&'static str, Vec<Histogram>)>);
 
 pub const INTERVAL: &str = r#"{"startMs":0,"endMs":5000,"phase":"steady","events":{"commits":2383,"observations":2370,"observed":2370},
@@ -180,8 +180,8 @@ impl Run {
         })
     }
 
-    /// Writes the whole run, with latencies only in the time ranges `times_ms`. The function `each` is called with the
-    /// end of each written interval.
+    /// Writes the whole run, with latencies only in the time ranges `times_ms`. After each written interval, the
+    /// function `each` is called with its end.
     pub fn write(self, dir: &Path, latencies: &Latencies, times_ms: &[Range<u64>], mut each: impl FnMut(u64)) {
         let mut writer = Writer::create(dir, &self.manifest()).unwrap().tell_requests().unwrap();
         let template: Interval = serde_json::from_str(INTERVAL).unwrap();
@@ -258,7 +258,7 @@ fn anomalies(writer: &mut Writer) {
     }
 }
 
-/// Evidence with as many steps as a record keeps.
+/// Evidence with as many events and requests as a record keeps.
 fn evidence(t_ms: u64) -> Evidence {
     let step = |number| Step::Sent { t_ms: t_ms + number, revision: "95436".into(), watch: 7 };
     Evidence {

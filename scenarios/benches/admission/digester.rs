@@ -1,6 +1,6 @@
-//! k8s-digester's webhook for comparison. k8s-digester is built from its Go module if there is a Go toolchain.
+//! Measures k8s-digester's webhook for comparison. k8s-digester is built from its Go module if there is a Go toolchain.
 //!
-//! The webhook runs as in its own manifests, except where the manifests need a cluster. Certificates come from files,
+//! k8s-digester runs as in its own manifests, except for settings that need a cluster. Certificates come from files,
 //! and the offline mode prevents the lookup of pull secrets at an API server. With files and offline mode, k8s-digester
 //! has the least work for a review.
 
@@ -16,7 +16,7 @@ use crate::kit::process::free;
 const MODULE: &str = "github.com/google/k8s-digester";
 const VERSION: &str = "v0.1.16";
 
-/// Builds the webhook unless the cache has it, and starts it. The error names the missing requirement.
+/// Builds k8s-digester unless the cache has it, and starts it. The error names the missing requirement.
 pub(crate) async fn start(world: &World, cores: &Cores) -> Result<Subject, String> {
     let program = build()?;
     let started = run(world, cores, program).await;

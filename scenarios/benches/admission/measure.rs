@@ -1,8 +1,7 @@
-//! Throughput, CPU time and latency of each measured webhook, in turn.
+//! Measures throughput, CPU time and latency of all webhooks, one after the other, in several rounds.
 //!
-//! This module defines how much load each webhook gets. Each round of measurements begins with another webhook, so that
-//! the order of the webhooks differs between rounds. Only measurements of the same round are compared, because a
-//! machine that slows down slows all webhooks.
+//! Each round of measurements begins with another webhook, so that the order of the webhooks differs between rounds.
+//! Only measurements of the same round are compared, because a machine that slows down slows all webhooks of a round.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -15,32 +14,33 @@ use serde_json::json;
 use crate::admission::subject::{Subject, World};
 use crate::kit::report::{Report, median};
 
-/// Connections of the closed loop: enough that the webhook always has work, few enough that no request waits long.
+/// Number of connections of the closed loop: enough that the webhook always has work, few enough that no request waits
+/// long.
 pub(crate) const CONNECTIONS: usize = 16;
-/// Images per created Pod, and connections. With one connection, reviews come one at a time, and the webhook sleeps in
-/// between. With 16 connections the webhook is always busy.
+/// Each closed loop: number of images per created Pod, and number of connections. With one connection, reviews come one
+/// at a time, and the webhook sleeps between two reviews. With 16 connections the webhook is always busy.
 const LOOPS: [(usize, usize); 3] = [(1, 1), (1, CONNECTIONS), (8, CONNECTIONS)];
 /// Time for opening connections and filling caches before the measurement.
 const SETTLING: Duration = Duration::from_millis(700);
-/// Longest wait for outstanding answers after the last request.
+/// Maximum wait for outstanding answers after the last request.
 const DRAIN: Duration = Duration::from_secs(10);
-/// Rate per second and length of a plan for a closed loop: more requests than any closed loop sends.
+/// Rate per second and length of the plan for a closed loop: it has more requests than any closed loop sends.
 const ENDLESS: (f64, Duration) = (40_000.0, Duration::from_hours(1));
 const SEED: u64 = 7;
 /// Reviews per second of the latency measurement.
 const PACED_PER_SECOND: f64 = 1000.0;
-/// Limit of the p99 of cached reviews, measured by the service itself. The value in seconds is written as in the
-/// metric's bucket.
+/// Limit, in seconds, of the service's p99 latency of cached reviews, measured by the service itself. This limit is the
+/// bound of a bucket of the service's metric.
 const P99_MAX_S: f64 = 0.001;
 const P99: f64 = 0.99;
-/// The required ratio of the service's throughput to that of the plain hyper server. The next constant is the ratio
-/// that is aimed for.
+/// The required ratio of the service's throughput to the throughput of the plain hyper server. `SHARE_AIM` is the
+/// desired ratio.
 const SHARE_MIN: f64 = 0.70;
 const SHARE_AIM: f64 = 0.85;
-/// The required multiple of k8s-digester's reviews per CPU second.
+/// The service must answer this many times as many reviews per CPU second as k8s-digester.
 const DIGESTER_MIN: f64 = 3.0;
 
-/// Number of rounds, length of one closed-loop window, and length of one latency measurement.
+/// Number of rounds, duration of one closed loop, and duration of one latency measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
@@ -48,14 +48,14 @@ pub(crate) struct Effort {
     pub(crate) paced: Duration,
 }
 
-/// The results of one closed-loop window.
+/// The results of one closed loop: reviews per second, and CPU time per review.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) per_second: f64,
     pub(crate) cpu_us: f64,
 }
 
-/// Measures throughput, CPU time and latency.
+/// Measures throughput, CPU time and latency of all webhooks.
 pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut Report) -> Result<()> {
     for subject in subjects {
         println!("{:<10}{}", subject.name, subject.about);
@@ -225,7 +225,8 @@ pub(crate) async fn latency(subject: &Subject, images: &[Image], length: Duratio
     Ok(())
 }
 
-/// Number of reviews that took at most a millisecond, and number of all reviews, from the service's own metrics.
+/// Number of cached reviews that took at most a millisecond, and number of all cached reviews, from the service's
+/// metrics.
 fn within(address: SocketAddr) -> Result<(f64, f64)> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;

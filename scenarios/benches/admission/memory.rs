@@ -1,4 +1,4 @@
-//! Resident memory of the service with many busy connections, and after the connections are closed.
+//! Measures the resident memory of the service with many busy connections, and after these connections are closed.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::admission::subject::{Subject, World};
 use crate::kit::report::Report;
 
-/// Number of connections, and the service's allowed resident memory in MiB with that number.
+/// Each measurement: number of connections, and the service's allowed resident memory in MiB with these connections.
 const STEPS: [(usize, f64); 2] = [(100, 30.0), (1000, 60.0)];
-/// Limit of open files of the benchmark and of the webhook. Each connection needs one open file in both processes; some
-/// more are needed besides.
+/// Limit of open files of the benchmark and of the webhook. Each connection needs one open file in both processes;
+/// about 200 are for other files.
 pub(crate) const DESCRIPTORS: u64 = 1200;
 /// Duration of the load with each number of connections.
 const AT_WORK: Duration = Duration::from_secs(4);
-/// Wait after the connections are closed before the remaining memory is read.
+/// Wait between closing the connections and reading the remaining memory.
 const AFTERWARDS: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);

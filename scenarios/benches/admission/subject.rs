@@ -18,12 +18,12 @@ use crate::kit::process::{Measured, Running, beside, free};
 
 /// The path at which the service takes reviews.
 pub(super) const PATH: &str = "/mutate";
-/// Time limit of a webhook's start. Even on a machine that compiles at the same time a webhook needs a second at most.
+/// Time limit of a webhook's start. Even on a machine that compiles at the same time, a webhook starts within a second.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// Number of threads of the plain hyper server, as many as the service has on its processor.
 const FLOOR_THREADS: usize = 1;
-/// Number of images in the registry. One image in ten is missing on purpose; the benchmark needs eight images that
-/// exist.
+/// Number of images in the registry. One image in ten is missing in the registry on purpose; the benchmark needs eight
+/// images that exist.
 const IMAGES: usize = 20;
 const SEED: u64 = 7;
 
@@ -33,7 +33,7 @@ pub(crate) struct World {
     ca_pem: String,
     registry: mock_registry::Server,
     images: Vec<Image>,
-    /// Whether each subject has a processor that no other process uses.
+    /// Whether the measured webhook has a processor that no other process uses.
     pub(crate) is_alone: bool,
 }
 
@@ -42,10 +42,10 @@ pub(crate) struct Subject {
     /// Description of the webhook in the printed table.
     pub(crate) about: String,
     pub(crate) target: Target,
-    /// Whether the webhook pins images. The plain hyper server does not.
+    /// Whether the webhook replaces tags of images by digests. The plain hyper server does not do so.
     pub(crate) pins: bool,
-    /// Whether the webhook sends the content type `application/json`. kube-apiserver ignores the type, but the load
-    /// generator counts answers without it as invalid.
+    /// Whether the webhook sends the content type `application/json`. kube-apiserver ignores the content type, but the
+    /// load generator counts answers without it as invalid.
     pub(crate) typed: bool,
     /// The address of the webhook's metrics, if the benchmark can read them.
     pub(crate) metrics: Option<SocketAddr>,
@@ -103,13 +103,14 @@ pub(crate) async fn floor(world: &World, cores: &Cores) -> Result<Subject> {
     Ok(Subject { pins: false, ..subject })
 }
 
-/// The service with its usual settings.
+/// Starts the service with its usual settings.
 pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     let registries = json!([{"host": world.registry.host(), "plainHttp": true}]);
     configured(world, cores, "admission", &json!({"resolve": {"registries": registries}})).await
 }
 
-/// Starts the service with the role `role`. `sections` are added to the configuration that every measurement uses.
+/// Starts the service with the role `role`. `sections` are added to the service's configuration that every measurement
+/// uses.
 pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, sections: &Value) -> Result<Subject> {
     let (address, health) = (free()?, free()?);
     let mut config = json!({
@@ -139,7 +140,7 @@ impl Subject {
         &self.running.measured
     }
 
-    /// An endpoint for a client that sends one request after the other.
+    /// The webhook's address and TLS settings for a client that sends one request after the other.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
         Endpoint::new(self.address, &self.target.ca_pem, None, "")
     }

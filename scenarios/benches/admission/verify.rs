@@ -1,7 +1,6 @@
 //! The cost of verifying signatures: `cargo xtask bench admission --verify`.
 //!
-//! This module defines the measurements and their required figures. Each measurement starts its own service, so that
-//! its caches are empty. The registry counts the requests that it gets.
+//! Each measurement starts a new service, so that the caches are empty. The benchmark's registry counts its requests.
 
 mod controller;
 mod cosign;
@@ -24,13 +23,13 @@ use crate::kit::cores::Cores;
 use crate::kit::report::{Report, median};
 use signed::Signed;
 
-/// Number of images of one kind that are requested one after the other, to measure registry requests and time of each
+/// Number of images of one kind that are reviewed one after the other, to measure registry requests and time of each
 /// verification.
 const IN_TURN: usize = 20;
-/// For the rate of verifications: number of images of one kind that are requested at the same time, and number of
+/// To measure the rate of verifications: number of images of one kind that are reviewed at the same time, and number of
 /// connections.
 const AT_ONCE: (usize, usize) = (120, 16);
-/// Limit of registry requests for the first verification of an image that is signed by a key. The limit also holds for
+/// Limit of registry requests for the first verification of an image that is signed by a key. This limit also holds for
 /// the sum of 500 simultaneous reviews of one image.
 const REQUESTS_MAX: u64 = 4;
 /// Number of simultaneous reviews of one image.
@@ -42,13 +41,13 @@ const WARM: usize = 1000;
 /// Reviews per second during the memory measurement, and the allowed resident memory in MiB.
 const MEMORY_PER_SECOND: f64 = 300.0;
 const MEMORY_MAX_MIB: f64 = 40.0;
-/// Number of images in the memory measurement. No image of this measurement is cached.
+/// Number of images in the memory measurement. The service has none of these images in its caches.
 const MEMORY_IMAGES: usize = 300;
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);
 const SEED: u64 = 7;
-/// Maximum ratio of the processor time for an unsigned image to that for the most expensive signature by a key. Two
-/// equal measurements differ by up to a factor of 1.1.
+/// Maximum ratio of the processor time for an unsigned image to the processor time for the most expensive signature by
+/// a key. The ratio is not 1, because two equal measurements differ by up to a factor of 1.1.
 const UNSIGNED_MAX: f64 = 1.1;
 
 /// The kinds of images that are verified with empty caches, with their names in the printed table.

@@ -1,4 +1,5 @@
-//! Measures the seed's time from its start until it serves, its peak memory, and the rate of SHA-256 alone on one core.
+//! Measures the time from the start of the injected program until it serves, its peak memory, and the rate of SHA-256
+//! alone on one core.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,9 +14,9 @@ use tokio::process::Command;
 use super::payload::{Payload, noise};
 use crate::kit::process::beside;
 
-/// Time limit of the seed's assembly: enough for a payload of a gigabyte on a slow disk.
+/// Time limit of assembling a payload: enough for a gigabyte on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Size of the data that SHA-256 is measured on: larger than any processor cache.
+/// Size of the data that is hashed: larger than any processor cache.
 const HASHED_BYTES: usize = 128_000_000;
 
 pub(crate) struct Assembled {
@@ -23,7 +24,7 @@ pub(crate) struct Assembled {
     pub(crate) peak_mb: f64,
 }
 
-/// The rate of SHA-256 on one core in MB/s, computed with the same code that the seed uses.
+/// The rate of SHA-256 on one core in MB/s, with the code that the injected program uses.
 pub(crate) fn sha_mb_per_second() -> f64 {
     let bytes = noise(HASHED_BYTES, 7);
     let begun = Instant::now();
@@ -31,7 +32,7 @@ pub(crate) fn sha_mb_per_second() -> f64 {
     HASHED_BYTES as f64 / 1e6 / begun.elapsed().as_secs_f64()
 }
 
-/// Starts the seed on `payload` and waits until the seed serves.
+/// Starts the injected program on `payload` and waits until it serves.
 pub(crate) async fn assemble(payload: &Payload) -> Result<Assembled> {
     let out = payload.path("out");
     std::fs::create_dir(&out)?;
@@ -61,7 +62,7 @@ pub(crate) async fn assemble(payload: &Payload) -> Result<Assembled> {
     Ok(Assembled { mb_per_second, peak_mb: peak_kib as f64 * 1024.0 / 1e6 })
 }
 
-/// The path of the seed program as released.
+/// The path of the released injected program.
 pub(crate) fn seed() -> Result<PathBuf> {
     let release = beside("longhaul-service");
     let target = release.ancestors().nth(2).context("no target folder")?;

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 /// Maximum number of bytes that the forwarder buffers for each direction of a connection.
 const CARRIED_BYTES: usize = 128 << 10;
 
-/// A listening port that forwards to a server. The port closes on drop.
+/// A listening port that forwards to a server. The port is closed on drop.
 pub(crate) struct Forwarder {
     pub(crate) address: SocketAddr,
     counts: Arc<Counts>,
@@ -41,7 +41,7 @@ impl Forwarder {
         Ok(Self { address, counts, _accepting: accepting })
     }
 
-    /// Number of bytes sent to the server and number received from it so far.
+    /// Number of bytes sent to the server, and number of bytes received from the server, so far.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         (self.counts.up.load(Ordering::Relaxed), self.counts.down.load(Ordering::Relaxed))
     }

@@ -1,7 +1,7 @@
-//! A payload in the folder layout that a kubelet mounts, made without cluster and injector: the input of the seed.
+//! Makes a payload for the injected program, in the folder layout that a kubelet mounts, without cluster and injector.
 //!
-//! Archive format, compression and chunks are the injector's. The blobs cannot be compressed, because layers of images
-//! are compressed already.
+//! The payload has the archive format, compression and chunk size of the injector. The blobs cannot be compressed,
+//! because layers of images are compressed already.
 
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
@@ -13,9 +13,9 @@ use sha2::{Digest as _, Sha256};
 
 /// The injector's default chunk size.
 const CHUNK_BYTES: usize = 512 << 10;
-/// Chunks per projected volume, as the injector groups them.
+/// Number of chunks per projected volume, as in the injector.
 const GROUP: usize = 32;
-/// Window size of the zstd compressor, as a power of two.
+/// Logarithm to base 2 of the zstd compressor's window size.
 const WINDOW_LOG: u32 = 18;
 const LEVEL: i32 = 3;
 /// Size of one layer in bytes.
@@ -81,7 +81,7 @@ impl Payload {
     }
 }
 
-/// Cuts the compressed stream into chunks and writes them into mounted volumes.
+/// Cuts the compressed stream into chunks and writes the chunks into the folders of volumes.
 struct Cutter {
     chunks: PathBuf,
     bytes: Vec<u8>,
@@ -131,7 +131,7 @@ impl Write for Cutter {
     }
 }
 
-/// Incompressible bytes, generated from the seed with xorshift64*.
+/// Incompressible bytes, generated from `seed` with xorshift64*.
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut noise = Vec::with_capacity(bytes + 8);

@@ -1,6 +1,7 @@
-//! Sends chunks into an API server, with the injector and as Zarf does.
+//! Sends chunks into an API server, with the injector and by Zarf's method.
 //!
-//! The API server has no node. The benchmark marks the seed's Pod as ready as soon as the Pod exists.
+//! The benchmark's API server has no node. In place of a node, the benchmark marks the injected program's Pod as ready
+//! as soon as the Pod exists.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -20,11 +21,11 @@ use crate::kit::apiserver::ApiServer;
 use crate::kit::client::{Client, Endpoint};
 use crate::kit::process::beside;
 
-/// Size in bytes of a chunk, both for the injector and for sending as Zarf does.
+/// Size in bytes of a chunk, both for the injector and for Zarf's method.
 const CHUNK_BYTES: usize = 512 << 10;
 /// Zarf's pause after each chunk (`src/pkg/cluster/injector.go`).
 const ZARF_PAUSE: Duration = Duration::from_millis(250);
-/// Interval between two requests for the seed's Pod.
+/// Interval between two requests for the injected program's Pod.
 const LOOK: Duration = Duration::from_millis(20);
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POD: &str = "/api/v1/namespaces/default/pods/longhaul-seed";
@@ -34,7 +35,7 @@ pub(crate) struct Stage<'s> {
     server: &'s ApiServer,
     forwarder: Forwarder,
     folder: tempfile::TempDir,
-    /// The payload to send as Zarf does: as large as the injector's, and just as incompressible.
+    /// The payload to send by Zarf's method: as large as the injector's payload, and just as incompressible.
     bytes: Vec<u8>,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Sent {
     up: f64,
     down: f64,
     sending: Duration,
-    /// Duration of the whole command `inject apply`, or of sending all chunks as Zarf does.
+    /// Duration of the whole command `inject apply`, or of sending all chunks by Zarf's method.
     pub(crate) whole: Duration,
     pub(crate) clean: Duration,
 }
@@ -156,7 +157,7 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// Sends chunks as Zarf does: one after the other, each as a create request with a full answer.
+    /// Sends chunks by Zarf's method: one after the other, each as a create request with a full answer.
     pub(crate) async fn zarf(&self) -> Result<Sent> {
         let through = Endpoint { address: self.forwarder.address, ..self.server.endpoint.clone() };
         let mut client = through.connect().await?;
@@ -189,7 +190,7 @@ impl<'s> Stage<'s> {
     }
 }
 
-/// Marks the seed's Pod as ready once the Pod exists, as a kubelet would.
+/// Marks the injected program's Pod as ready once the Pod exists, as a kubelet would.
 async fn ready(client: &mut Client) -> Result<()> {
     let (status, pod) = client.ask(Method::GET, POD, "").await?;
     let pod: Value = serde_json::from_slice(&pod).unwrap_or_default();

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use super::client::Endpoint;
 use super::process::{Measured, Running, free};
 
-/// Time limit of a server's start. Even on a machine that compiles at the same time the mock needs a second at most.
+/// Time limit of a server's start. Even on a machine that compiles at the same time, the mock starts within a second.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// The user name of the measured program.
 const USER: &str = "admin";
-/// The user name of the benchmark itself, on servers that count requests by user.
+/// The user name of the benchmark's client, on servers that count requests by user.
 const BENCH: &str = "bench";
 
 /// A running API server, which ends on drop.
@@ -26,7 +26,7 @@ pub(crate) struct ApiServer {
     pub(crate) name: &'static str,
     /// Description of the server in a printed table.
     pub(crate) about: String,
-    /// The endpoint that the benchmark uses.
+    /// The server's address and TLS settings for the benchmark's client.
     pub(crate) endpoint: Endpoint,
     /// The kubeconfig that the measured program uses.
     pub(crate) kubeconfig: String,
@@ -70,7 +70,8 @@ impl ApiServer {
         Ok(Self { name: "mock", about: "the mock API server".to_owned(), endpoint, kubeconfig, held })
     }
 
-    /// Starts etcd and kube-apiserver from the folder in `KUBEBUILDER_ASSETS`. `None` if the variable is not set.
+    /// Starts etcd and kube-apiserver from the folder in `KUBEBUILDER_ASSETS`. Returns `None` if the variable is not
+    /// set.
     pub(crate) async fn real() -> Result<Option<Self>> {
         let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
             println!("the real API server is left out: skipped: needs KUBEBUILDER_ASSETS");
@@ -102,7 +103,7 @@ impl ApiServer {
         !matches!(self.held, Held::Real { .. })
     }
 
-    /// The server's processes, for CPU and memory. An error if the server runs inside the benchmark.
+    /// The server's processes, for CPU and memory. Returns an error if the server runs inside the benchmark's process.
     pub(crate) fn measured(&self) -> Result<&Measured> {
         match &self.held {
             Held::Process { running, .. } => Ok(&running.measured),

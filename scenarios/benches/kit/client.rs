@@ -1,5 +1,5 @@
-//! A client over TLS that sends one request after the other. With HTTP/1.1 it has its own connection; with HTTP/2 it is
-//! a stream of a shared connection.
+//! A client over TLS that sends one request after the other. With HTTP/1.1 a client has its own connection; with HTTP/2
+//! a client is a stream of a shared connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Time limit of an answer. The slowest answer is a list of 50,000 objects from a real server; on a busy machine it
-/// takes seconds.
+/// Time limit of an answer. The slowest answer is a list of 50,000 objects from a real server, which takes seconds on a
+/// busy machine.
 const DEADLINE: Duration = Duration::from_mins(2);
-/// Read buffer of a connection: two TLS records. The size matters because ten thousand connections may be open.
+/// Read buffer of a connection: two TLS records. A small buffer is needed because ten thousand connections may be open.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
 /// Maximum number of bytes of an error answer's body that are shown.
 const ERROR_BYTES_MAX: usize = 300;
@@ -44,13 +44,14 @@ enum Sender {
 }
 
 impl Endpoint {
-    /// An endpoint whose certificate this CA has signed. The client sends the certificate of `pair`, if there is one.
+    /// An endpoint whose certificate this CA has signed. The client sends the client certificate of `pair`, if there is
+    /// one.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str, pair: Option<&mock_pki::Pair>, token: &str) -> Result<Self> {
         let tls = mock_pki::client_config(ca_pem, pair, &["http/1.1"])?;
         Ok(Self { address, tls, token: token.into() })
     }
 
-    /// This endpoint with HTTP/2 instead of HTTP/1.1.
+    /// A copy of this endpoint with HTTP/2 instead of HTTP/1.1.
     pub(crate) fn http2(&self) -> Self {
         let mut tls = rustls::ClientConfig::clone(&self.tls);
         tls.alpn_protocols = vec![b"h2".to_vec()];
@@ -80,7 +81,7 @@ impl Endpoint {
 }
 
 impl Client {
-    /// Another client on the same connection. Only HTTP/2 allows several clients on one connection.
+    /// Another client on the same connection. Several clients on one connection need HTTP/2.
     pub(crate) fn another(&self) -> Result<Self> {
         let Sender::Http2(send) = &self.send else { anyhow::bail!("the server does not speak HTTP/2") };
         Ok(Self { send: Sender::Http2(send.clone()), token: Arc::clone(&self.token) })
@@ -118,7 +119,7 @@ impl Client {
         Ok(tokio::time::timeout(DEADLINE, exchange).await.context("no answer in time")??)
     }
 
-    /// Sends a request. Returns status and body of the answer, with any status code.
+    /// Sends a request and reads the whole answer. Returns status and body of the answer, with any status code.
     pub(crate) async fn ask(
         &mut self,
         method: Method,
@@ -139,7 +140,7 @@ impl Client {
         Ok(body)
     }
 
-    /// Reads a 2xx answer to its end without keeping it. Returns its size in bytes.
+    /// Reads a 2xx answer to its end without keeping it. Returns the size of the answer's body in bytes.
     pub(crate) async fn size(&mut self, path: &str) -> Result<usize> {
         let mut answer = self.open(Method::GET, path, "").await?;
         ensure!(answer.status().is_success(), "{path}: {}", answer.status());

@@ -1,7 +1,7 @@
-//! The assignment of processors: the measured program has the first processor for itself, everything else runs on the
+//! Assigns processors: the measured program has the first processor for itself, and all other processes run on the
 //! others.
 //!
-//! A closed loop on shared processors mostly measures its own load generator. With a processor of its own, a program
+//! On shared processors, a closed loop mostly measures its own load generator. With a processor of its own, a program
 //! that is always busy shows its real capacity.
 
 use std::process::{Child, Command};
@@ -48,8 +48,8 @@ impl Cores {
         }
     }
 
-    /// Starts `command` on the measured program's processor. A process inherits the processor from the thread that
-    /// starts it.
+    /// Starts `command` on the measured program's processor. A process inherits its processors from the thread that
+    /// starts the process.
     pub(crate) fn spawn(&self, command: &mut Command) -> Result<Child> {
         std::thread::scope(|scope| {
             let spawner = scope.spawn(|| {

@@ -1,8 +1,8 @@
-//! The floor of a comparison: a plain hyper server over the same TLS that reads the body and answers a constant.
+//! A plain hyper server for comparison, over the same TLS, that only reads the body and answers a constant.
 //!
-//! No server with these libraries can do less work. Only the review's uid varies, because a valid answer must repeat
-//! it; the uid stands near the beginning of the body. At the path [`FREEZE_PATH`] the server freezes periodically, to
-//! test how load generators report a freeze.
+//! No server with the same libraries can do less work. Only the review's uid differs between answers, because a valid
+//! answer must repeat it; the uid is near the beginning of the body. At the path [`FREEZE_PATH`] the server freezes
+//! periodically, to test how load generators report a freeze.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -31,8 +31,8 @@ const AFTER_UID: &[u8] = br#"","allowed":true}}"#;
 /// The constant answer to a request for a Deployment's replica count.
 const COUNT: &[u8] = br#"{"namespace":"bench","name":"deployment-000000","replicaCount":3}"#;
 
-/// Interval between the beginnings of two freezes, in milliseconds. A freeze begins whenever the clock's milliseconds
-/// are a multiple of this constant.
+/// Interval between the beginnings of two freezes, in milliseconds. A freeze begins whenever the milliseconds since
+/// 1970 are a multiple of this constant.
 pub(crate) const PERIOD_MS: u64 = 10_000;
 /// Duration of a freeze in milliseconds.
 pub(crate) const FREEZE_MS: u64 = 2_000;
@@ -46,10 +46,10 @@ pub(crate) struct Arguments {
     listen: SocketAddr,
     certificate: PathBuf,
     key: PathBuf,
-    /// Number of threads, the same as the compared service has.
+    /// Number of threads of the server, equal to that of the compared service.
     threads: usize,
-    /// The CA of accepted client certificates; TLS 1.3 only. If it is set, the server answers with a replica count,
-    /// otherwise with a review.
+    /// The file with the CA of accepted client certificates; with it, the server only allows TLS 1.3. If the CA is set,
+    /// the server answers with a replica count, otherwise with a review.
     client_ca: Option<PathBuf>,
 }
 

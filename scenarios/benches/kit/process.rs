@@ -1,4 +1,4 @@
-//! The measured processes: their start and end, and their CPU time and memory from `/proc`.
+//! Starts and ends the measured processes, and reads their CPU time and memory from `/proc`.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl Measured {
     }
 
     /// CPU time of all threads, in microseconds, from each thread's own file, because `/proc/PID/stat` counts in steps
-    /// of 10 ms. Measured processes keep their threads, so no CPU time is lost with an ended thread.
+    /// of 10 ms. Measured processes do not end threads, so no CPU time is lost with an ended thread.
     pub(crate) fn cpu_us(&self) -> Result<f64> {
         let mut total_ns = 0;
         for process in &self.0 {
@@ -84,7 +84,7 @@ impl Drop for Running {
     }
 }
 
-/// A loopback address whose port was free a moment ago.
+/// A loopback address with a port that was free a moment ago.
 pub(crate) fn free() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to find a free port")?;
     Ok(listener.local_addr()?)

@@ -1,4 +1,4 @@
-//! The figures of a benchmark, its requirements, and whether they are met.
+//! Keeps the figures of a benchmark, its requirements, and whether they are met.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Report {
         self.lines.push((text, "skipped"));
     }
 
-    /// Adds a figure that is aimed for, and whether it was reached. Such an aim never changes the exit code.
+    /// Adds a figure that is aimed for, and whether it was reached. A missed aim does not change the exit code.
     pub(crate) fn note(&mut self, text: String, met: bool) {
         self.lines.push((text, if met { "reached" } else { "aim" }));
     }
@@ -38,7 +38,7 @@ impl Report {
         &self.json
     }
 
-    /// Prints the requirements. Returns true if all are met.
+    /// Prints the requirements. Returns true if all requirements are met.
     pub(crate) fn finish(&self) -> bool {
         if !self.lines.is_empty() {
             println!("\nrequirements:");
@@ -50,7 +50,7 @@ impl Report {
     }
 }
 
-/// Samples of figures that are measured in turn, so that a slow moment of the machine affects all compared figures.
+/// Samples of figures that are measured alternately, so that a slow moment of the machine affects all compared figures.
 pub(crate) struct Samples<K>(BTreeMap<K, Vec<f64>>);
 
 impl<K: Ord> Samples<K> {
@@ -78,7 +78,7 @@ impl<K: Ord> Samples<K> {
     }
 }
 
-/// The median; for an even number of samples the mean of the two in the middle.
+/// The median of the samples; for an even number of samples, the mean of the two samples in the middle.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

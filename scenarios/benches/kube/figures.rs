@@ -1,18 +1,16 @@
 //! The list of figures with their units and limits, and the measured values.
-//!
-//! This module must not know how figures are measured or shown.
 
-/// One figure of a server. The variants are in the order of the printed table.
+/// One measured figure of an API server. The variants of this type are in the order of the printed table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Figure {
-    /// Memory before the first request.
+    /// Memory of the server before the first request.
     RestMemory,
     CreateCpu,
     UpdateCpu,
-    /// Answers to updates per second.
+    /// Number of updates that the server answers per second.
     UpdateRate,
-    /// The server's CPU time per event, by number of watchers. Each connection sends its next write as soon as it has
-    /// an answer.
+    /// The server's CPU time per event, by number of watchers. The writes are those of connections that send the next
+    /// write as soon as they have an answer.
     EventCpu(usize),
     /// Time of a list, by number of objects.
     ListTime(usize),
@@ -25,18 +23,18 @@ pub(crate) enum Figure {
     WatcherMemory(usize),
     /// Memory of the whole server while this many watchers receive events.
     LoadMemory(usize),
-    /// Answers to updates per second, with one watcher and with writes as fast as the server answers. The next figures
-    /// are CPU and the watcher's delay.
+    /// Number of updates that the server answers per second, with one watcher and with writes as fast as the server
+    /// answers. The next two figures are CPU time and the watcher's delay with such writes.
     FloodRate,
     FloodCpu,
     FloodLag,
     /// Memory of the whole server with this many watches, and the time until all of them have received one change.
     WatchesMemory(usize),
     ToldAll(usize),
-    /// Memory of the whole server with this many objects of 10 KiB, as a share of the objects' size in a list.
+    /// Memory of the whole server with this many objects of 10 KiB, as a multiple of the objects' size in a list.
     ObjectsMemory(usize),
-    /// The longest time of a small read without other requests. The next figure is the time while this many objects are
-    /// listed.
+    /// The longest time of reading one small object, without other requests. The next figure is that time while this
+    /// many objects are listed.
     ReadAlone,
     ReadBeside(usize),
     /// The time within which 99 of 100 events reach this many watchers: alone, beside a watch that is never read, and
@@ -55,26 +53,26 @@ pub(crate) struct Row {
     pub held: Limit,
 }
 
-/// The limit of a figure of the mock.
+/// The limit for the mock's value of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     /// The figure has no limit.
     Free,
     /// At most [`CPU_PART_MAX`] of the real server's value. The processor's current speed changes both values, so that
-    /// the mock's value alone says nothing.
+    /// the mock's value alone proves nothing.
     Compared,
     AtMost(f64),
-    /// An aim of at least this value. A missed aim does not change the exit code.
+    /// The aim is at least this value. A missed aim does not change the exit code.
     Aim(f64),
 }
 
-/// The largest allowed ratio of the mock's CPU time to that of a real server with its etcd, in the same run.
+/// Maximum ratio of the mock's CPU time to that of a real server with its etcd, in the same run of the benchmark.
 pub(crate) const CPU_PART_MAX: f64 = 1.0 / 20.0;
 /// Maximum memory of an idle watch on a connection of its own, in KiB.
 const IDLE: Limit = Limit::AtMost(25.0);
-/// Limits of memory: a tenth of the measured memory of kube-apiserver 1.36 without etcd, on the machine of the
-/// requirement. kube-apiserver needed 745 KiB for a watcher that receives events, and 62 MiB for 5,000 objects of 1
-/// KiB.
+/// Limits of memory for a watcher and for objects: a tenth of the memory of kube-apiserver 1.36 without etcd, measured
+/// on the reference machine. kube-apiserver needed 745 KiB for a watcher that receives events, and 62 MiB for 5,000
+/// objects of 1 KiB.
 const WATCHER: Limit = Limit::AtMost(74.5);
 const OBJECT: Limit = Limit::AtMost(1.27);
 const FLOOD: Limit = Limit::Aim(40_000.0);

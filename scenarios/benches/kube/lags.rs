@@ -1,7 +1,7 @@
-//! The time between sending a write and its arrival at the watchers.
+//! Measures the time between sending a write and its arrival at the watchers.
 //!
-//! This module keeps the sending times of the writes and a histogram of the watchers' delays. Each write carries its
-//! number in its object.
+//! This module keeps the sending times of the writes and a histogram of the watchers' delays. Each write has a number,
+//! which its object contains.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,10 +10,10 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-/// The text before a write's number in an object, and the number of digits.
+/// The text before a write's number in an object; the next constant is the number of its digits.
 const KEY: &[u8] = br#""write":""#;
 const DIGITS: usize = 16;
-/// The longest delay that is recorded; longer delays are recorded as this value.
+/// Maximum delay that is recorded, in microseconds; longer delays are recorded as this value.
 const WAITED_US_MAX: u64 = 120_000_000;
 
 pub(crate) struct Lags {
@@ -23,12 +23,12 @@ pub(crate) struct Lags {
     waited_us: Mutex<Histogram<u64>>,
 }
 
-/// Finds the numbers of writes in the data of a watch, wherever the data is split.
+/// Finds the numbers of writes in the data of a watch, wherever the data is split into chunks.
 #[derive(Default)]
 pub(crate) struct Reading(Vec<u8>);
 
 impl Lags {
-    /// Keeps the times of `count` writes that are numbered from `first` on.
+    /// Prepares the sending times of `count` writes that are numbered from `first` on.
     pub fn of(first: usize, count: usize) -> Result<Self> {
         let sent_us = std::iter::repeat_with(AtomicU64::default).take(count).collect();
         let waited_us = Mutex::new(Histogram::new_with_max(WAITED_US_MAX, 3)?);

@@ -1,7 +1,6 @@
-//! The load on a server: writes, either as fast as the server answers or at a rate, and lists.
+//! Sends the load to a server: writes, either as fast as the server answers or at a rate, and lists.
 //!
-//! This module makes the objects and holds the writing connections. The mock and the real server get the same bytes
-//! from the same code.
+//! The mock and the real server get the same bytes from the same code.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,14 +22,14 @@ const PARTS: &str = "cache cluster.peer http.server http.client log metrics pool
 const SETTINGS: &str = "backoff-max-ms batch-size certificate-fingerprint enabled endpoint expires-after-s idle-timeout-ms instances level limit-bytes \
                         max-connections name path refresh-interval-s retries seed shards threads token warm-up-s";
 
-/// A write that creates an object, or a write that replaces it.
+/// A write that creates an object, or a write that replaces an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Write {
     Create,
     Update,
 }
 
-/// Number of the writes that are sent, and their rate.
+/// The number and the rate of the writes to send.
 #[derive(Clone, Default)]
 pub(crate) struct Course {
     pub count: usize,
@@ -49,8 +48,8 @@ pub(crate) struct Writers {
     clients: Vec<Client>,
     namespace: &'static str,
     object_bytes: usize,
-    /// The number of the next write. No two writes of an object are equal, because a server would skip a write that
-    /// changes nothing.
+    /// The number of the next write. By these numbers no two writes of an object are equal, because a server would skip
+    /// a write that changes nothing.
     pub next: usize,
 }
 
@@ -76,7 +75,7 @@ impl Writers {
         self.send(write, objects, Course { count, ..Course::default() }).await.map(|_| ())
     }
 
-    /// Sends writes to the first `objects` objects in turn. Returns the number of answers.
+    /// Sends writes to the first `objects` objects in turn. Returns the number of answered writes.
     pub async fn send(&mut self, write: Write, objects: usize, course: Course) -> Result<usize> {
         // A failed round of the real server takes its connections along; the next round counts.
         while self.clients.len() < CONNECTIONS {
@@ -120,7 +119,8 @@ impl Writers {
         Ok(answered)
     }
 
-    /// Lists everything in the namespace as one page. Returns the time until its last byte, and its size in bytes.
+    /// Lists everything in the namespace as one page. Returns the time until the last byte of the list, and the size of
+    /// the list in bytes.
     pub async fn list(&mut self) -> Result<(Duration, usize)> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
         let start = Instant::now();
@@ -130,8 +130,8 @@ impl Writers {
 }
 
 /// A `ConfigMap` whose JSON has exactly this length. The settings in the `ConfigMap` resemble those of applications:
-/// most objects have the same keys, with different values. So a server that compresses its objects saves as much as
-/// with real objects.
+/// most objects have the same keys, with different values. A server that compresses its objects therefore saves as much
+/// as with real objects.
 fn object(number: usize, write: usize, bytes: usize) -> Vec<u8> {
     let mut body = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"write":"{write:016}","settings":""#

@@ -1,8 +1,8 @@
-//! The measurements, one after the other, each alternating between the mock and the real server.
+//! Runs the measurements one after the other, each alternating between the mock and the real server.
 //!
-//! This module defines the amounts of load, and subtracts the cost of everything that is not measured. The cost of an
-//! event is the difference between equal writes with and without watchers. The CPU of a server without requests is
-//! subtracted from every CPU figure.
+//! This module defines the amounts of load, and subtracts the cost of all other work. The cost of an event is the
+//! difference between equal writes with and without watchers. The CPU of a server without requests is subtracted from
+//! every CPU figure.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use super::watchers::{Wanted, Watchers};
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::Samples;
 
-/// Number of objects that are updated in turn.
+/// Number of objects that are updated one after the other.
 pub(crate) const OBJECTS: usize = 160;
-/// The namespaces: one for updates and watches, and two for lists.
+/// The namespaces of the benchmark: one for updates and watches, and two for lists.
 pub(crate) const BUSY: &str = "bench-busy";
 const LISTED: [&str; 2] = ["bench-listed-small", "bench-listed-large"];
 /// Wait after a server's start, because a real server uses CPU for this time without any request.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 const IDLE_FOR: Duration = Duration::from_secs(2);
-/// After its watchers are closed, a server is checked up to 60 times, for 50 ms each, until it uses less than 2 % of a
+/// After watchers are closed, a server's CPU is checked up to 60 times, for 50 ms each, until it is below 2 % of a
 /// processor.
 const CLEARING_LOOKS: usize = 60;
 const CLEARING_LOOK: Duration = Duration::from_millis(50);
@@ -31,7 +31,7 @@ const CLEARED_SHARE: f64 = 0.02;
 const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
-/// Number of watchers in the measurements of events, and number of writes per sample.
+/// Each measurement of events: number of watchers, and number of writes per sample.
 const EVENTS: [(usize, usize); 2] = [(MANY, 200), (100, 1000)];
 /// The largest number of watchers that a real server is measured with.
 pub(crate) const MANY: usize = 1000;
@@ -47,30 +47,31 @@ pub(crate) enum Part {
     Lists,
     /// Updates, and events to 100 and to 1,000 watchers.
     Events,
-    /// The highest rate of updates of one kind, with one watcher. Like all `scale-…`, it runs only if `--only` names it.
+    /// The highest rate of updates of one kind, with one watcher. Like all `scale-…`, this measurement runs only if
+    /// `--only` names it.
     ScaleUpdates,
     /// 18,000 open watches.
     ScaleWatches,
     /// 100,000 objects of 10 KiB, and the first list of all objects.
     ScaleObjects,
-    /// Delay of watchers while one other watcher does not read.
+    /// Delay of watchers while another watch is never read.
     ScaleReader,
 }
 
 /// The amount of work: sizes, rounds and durations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// The only part to measure; `None` for all.
+    /// The only measurement to run; `None` for all.
     pub only: Option<Part>,
-    /// Number of samples of each figure that is measured more than once.
+    /// Number of samples of each figure that is measured repeatedly.
     pub rounds: usize,
-    /// Sizes of the two lists.
+    /// Number of objects in each of the two lists.
     pub list_objects: &'static [usize],
     /// Divisor of every number of writes, to shorten the benchmark.
     pub divisor: usize,
     /// Number of watchers in the measurement that runs only on the mock.
     pub crowd: usize,
-    /// Number of objects of 10 KiB.
+    /// Number of objects of 10 KiB in `scale-objects`.
     pub objects: usize,
     /// Length of each timed measurement of a `scale-…`.
     pub window: Duration,
@@ -87,7 +88,7 @@ pub(crate) struct Subject {
     pub server: ApiServer,
     pub figures: Samples<Figure>,
     pub busy: Writers,
-    /// CPU of the server without requests, in microseconds per second.
+    /// CPU time of the server without requests, in microseconds per second.
     pub idle_us_per_s: f64,
     /// Factor for the number of requests: the mock is so cheap that it needs more requests for the same precision.
     work: usize,
@@ -117,14 +118,14 @@ impl Subject {
         Ok(Meter { cpu_us: self.server.measured()?.cpu_us()?, at: Instant::now() })
     }
 
-    /// CPU that the server has spent on requests since `since`, in microseconds.
+    /// CPU time that the server has spent on requests since `since`, in microseconds.
     pub fn spent_us(&self, since: &Meter) -> Result<f64> {
         let idle = self.idle_us_per_s * since.at.elapsed().as_secs_f64();
         Ok((self.server.measured()?.cpu_us()? - since.cpu_us - idle).max(0.0))
     }
 
     /// Creates the objects of a list, and measures the cost of a create request and of a stored object. Returns the
-    /// connections for listing.
+    /// connections that can list these objects.
     async fn fill(&mut self, namespace: &'static str, objects: usize) -> Result<Writers> {
         let mut writers = Writers::open(&self.server.endpoint, namespace).await?;
         let (meter, rss) = (self.meter()?, self.server.measured()?.rss_bytes()?);
@@ -144,8 +145,8 @@ impl Subject {
         Ok(())
     }
 
-    /// Measures the cost of an event with this many watchers. Returns the CPU of the same number of updates without
-    /// watchers, measured before and after.
+    /// Measures the cost of an event with this many watchers. Returns the CPU time of the same number of updates
+    /// without watchers, measured before and after the measurement with watchers.
     async fn events(&mut self, watchers: usize, writes: usize) -> Result<[f64; 2]> {
         let before = self.window(writes).await?;
         let mut crowd = self.watchers(watchers).await?;
@@ -176,7 +177,8 @@ impl Subject {
         Ok(())
     }
 
-    /// CPU time of `writes` updates without watchers. The time is too short to compute the cost of one update.
+    /// CPU time of `writes` updates without watchers. This CPU time alone is too short to compute the cost of one
+    /// update.
     async fn window(&mut self, writes: usize) -> Result<f64> {
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
@@ -185,7 +187,7 @@ impl Subject {
     }
 
     /// Measures the memory of idle watchers, and then of watchers that received events. The server must have just
-    /// started, because freed memory is reused.
+    /// started, because otherwise it reuses freed memory.
     async fn watcher_memory(&mut self, count: usize) -> Result<()> {
         let rss = self.server.measured()?.rss_bytes()?;
         let mut crowd = self.watchers(count).await?;
@@ -271,8 +273,8 @@ async fn lists(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     Ok(())
 }
 
-/// Ignores an error of a real server, which ends watches that it considers too slow: only that round is lost. The mock
-/// must not end any watch.
+/// Ignores an error of a real server, which ends watches that it considers too slow: only one sample is lost. For the
+/// mock, which must not end any watch, returns the error.
 pub(crate) fn allow(subject: &Subject, outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if !subject.server.is_mock() => say(subject, &format!("left out: {error:#}")),

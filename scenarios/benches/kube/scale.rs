@@ -1,7 +1,7 @@
-//! The limits of a server: the `scale-…` measurements, which run only on request, because each takes minutes and much
+//! The `scale-…` measurements of a server's limits, which run only on request, because each takes minutes and much
 //! memory.
 //!
-//! This module defines the memory that each measurement needs, and its time limit.
+//! This module defines the memory and the time limit of each `scale-…` measurement.
 
 mod objects;
 mod reader;
@@ -19,7 +19,7 @@ use super::measure::{Effort, Part, Subject, allow, say};
 /// objects a second.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// Memory in MiB that a measurement needs: for the mock with the benchmark, and in addition for a real server.
+/// Memory in MiB that a measurement needs: for the mock and the benchmark together, and in addition for a real server.
 const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
     // A list of them in one piece takes several times their size in a real server.
     let objects_mib = effort.objects * objects::BYTES / (1 << 20);
@@ -30,8 +30,8 @@ const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
     }
 }
 
-/// Prints the memory that a measurement needs, and fails if there is less. Returns whether there is enough for a real
-/// server as well.
+/// Prints the memory that a measurement needs, and fails if there is less. Returns whether the memory is enough for a
+/// real server as well.
 pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
     let (mock, real) = needed_mib(part, effort);
     let meminfo = procfs::Meminfo::current().context("failed to read how much memory is free")?;
@@ -46,7 +46,7 @@ pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
     Ok(free >= mock + real)
 }
 
-/// Runs one measurement on all servers. With several rounds, the servers take turns.
+/// Runs one measurement on all servers. With several rounds, the measurement alternates between the servers.
 pub(crate) async fn measure(subjects: &mut [Subject], part: Part, effort: Effort) -> Result<()> {
     let rounds = match part {
         Part::ScaleUpdates => effort.rounds,

@@ -6,8 +6,8 @@ use super::figures::{CPU_PART_MAX, Figure, Limit, Row};
 use super::measure::{MANY, Subject};
 use crate::kit::report::Report;
 
-/// Prints the table, adds the mock's limits to the requirements, and keeps all samples with their medians. Figures that
-/// were not measured are left out.
+/// Prints the table of figures, adds the mock's limits to the requirements, and keeps all samples with their medians.
+/// The table has no figures that were not measured.
 pub(crate) fn show(mock: &Subject, real: Option<&Subject>, report: &mut Report) {
     println!("\nmock: {}", mock.server.about);
     if let Some(real) = real {

@@ -1,7 +1,7 @@
-//! Many watches over TLS that count their events. Each watch has its own connection, or is a stream of a shared
+//! Opens many watches over TLS and counts their events. Each watch has its own connection, or is a stream of a shared
 //! connection.
 //!
-//! All watches share one counter of events. The benchmark keeps no event.
+//! All watches share one counter of events. The benchmark does not keep the events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,24 +22,24 @@ const OPENING: usize = 32;
 const STANDSTILL: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
 
-/// The watches to open.
+/// Settings of the watches to open.
 #[derive(Clone, Default)]
 pub(crate) struct Wanted {
     pub count: usize,
-    /// Number of watches per HTTP/2 connection. `None`: each watch has its own HTTP/1.1 connection.
+    /// Number of watches per HTTP/2 connection. If this is `None`, each watch has its own HTTP/1.1 connection.
     pub streams: Option<usize>,
     /// Receives the arrival times of the events.
     pub lags: Option<Arc<Lags>>,
 }
 
-/// Open watches. Dropping them closes the connections.
+/// Open watches. Dropping this value closes the connections of the watches.
 pub(crate) struct Watchers {
     tasks: JoinSet<Result<()>>,
     events: Arc<AtomicU64>,
 }
 
 impl Watchers {
-    /// Opens watches of a namespace that begin at its present state.
+    /// Opens watches of a namespace that begin at the namespace's present state.
     pub async fn open(to: &Endpoint, namespace: &str, wanted: Wanted) -> Result<Self> {
         let events = Arc::new(AtomicU64::new(0));
         let path: Arc<str> = watching(to, namespace).await?.into();
@@ -68,7 +68,7 @@ impl Watchers {
     }
 
     /// Waits until `expected` events have arrived since the watches were opened, or until no more arrive. Returns the
-    /// number of events.
+    /// number of events that arrived.
     pub async fn delivered(&mut self, expected: u64) -> Result<u64> {
         let (mut last, mut since) = (0, Instant::now());
         loop {
@@ -112,7 +112,7 @@ pub(crate) async fn unread(to: &Endpoint, namespace: &str) -> Result<impl Sized 
     opened(to, &watching(to, namespace).await?, 1).await
 }
 
-/// Counts the events of a watch. Holds the connection for as long as it reads.
+/// Counts the events of a watch. Keeps the connection open while it reads events.
 async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>, lags: Option<Arc<Lags>>) -> Result<()> {
     let mut reading = Reading::default();
     // There is no deadline here, because an idle watch is silent while nothing is written. Waiting for events has a
@@ -127,8 +127,7 @@ async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>, lag
     Ok(())
 }
 
-/// The path of a watch that begins at the present state, taken from the resourceVersion of an empty list of the
-/// namespace.
+/// The path of a watch that begins at the resourceVersion of an empty list of the namespace, its present state.
 async fn watching(to: &Endpoint, namespace: &str) -> Result<String> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let text = to.connect().await?.call(Method::GET, &format!("{path}?limit=1"), "").await?;

@@ -1,9 +1,9 @@
 //! Checks whether load generators report true latencies, against a server that holds every answer for two seconds of
 //! each ten.
 //!
-//! The true latency is the wait of a user whose request comes at the planned time. During a freeze it is the rest of
-//! the freeze, otherwise next to nothing. The true latency is computed from the plan and the clock, not from any
-//! measurement.
+//! The true latency is the wait of a user whose request comes at the planned time. During a freeze the true latency is
+//! the rest of the freeze, otherwise next to nothing. The true latency is computed from the plan and the clock, not
+//! from any measurement.
 
 use anyhow::Result;
 use serde_json::json;
@@ -14,12 +14,12 @@ use super::tools::{Loop, Tool, Tools};
 use crate::kit::floor::{FREEZE_MS, FREEZE_PATH, PERIOD_MS, clock_ms};
 use crate::kit::report::Report;
 
-/// Requests per second. About four hundred requests wait for the end of a freeze; the server then answers them within
-/// some ten milliseconds.
+/// Requests per second of the measurement with freezes. About four hundred requests wait for the end of a freeze, after
+/// which the server answers them within some ten milliseconds.
 const PER_SECOND: f64 = 200.0;
-/// The largest allowed relative difference between a reported and the true latency.
+/// Maximum relative difference between a reported latency and the true latency.
 const ERROR_MAX: f64 = 0.02;
-/// Number of connections of generators that send in a closed loop.
+/// Number of connections of load generators that send in a closed loop.
 const CONNECTIONS: usize = 16;
 /// Requests per second of the lateness measurement.
 const LATENESS_PER_SECOND: f64 = 1000.0;
@@ -88,7 +88,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
     Ok(())
 }
 
-/// The true p99 and p99.9 of the waits of users who come at the planned times, in milliseconds.
+/// The true p99 and p99.9, in milliseconds, of the waits of users whose requests come at the planned times.
 fn truth(begin_ms: f64, seconds: f64, poisson: bool) -> Result<[f64; 2]> {
     let plan = ours::plan(PER_SECOND, seconds, poisson, 1, false)?;
     let planned = usize::try_from(plan.planned())?;

@@ -7,17 +7,17 @@ use loadgen::admission::{Client, Config, Interval, Load, Plan, Target};
 use procfs::WithCurrentSystemInfo as _;
 use serde::{Deserialize, Serialize};
 
-/// Size of the request body that every generator sends: 4 KiB.
+/// Size of the request body that every load generator sends: 4 KiB.
 pub(crate) const BODY_BYTES: usize = 4096;
 const SEED: u64 = 7;
-/// Longest interval between two reads of the counters; a real run reads them once a second.
+/// Maximum interval between two reads of the generator's counters; a run of a scenario reads them once a second.
 const LOOK: Duration = Duration::from_millis(500);
 /// Time that the generator's threads need before they can send.
 const STARTING: Duration = Duration::from_millis(200);
-/// Longest wait for outstanding answers after the last request.
+/// Maximum wait for outstanding answers after the last request.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The task of one generator process.
+/// The task of one process of Longhaul's load generator.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) url: String,
@@ -25,7 +25,7 @@ pub(crate) struct Task {
     pub(crate) threads: u32,
     pub(crate) http2: bool,
     pub(crate) mode: Mode,
-    /// Time of the first request, in milliseconds since 1970. If that time is past, the generator starts at once.
+    /// Time of the first request, in milliseconds since 1970. If this time is past, the generator starts at once.
     pub(crate) begin_ms: f64,
 }
 
@@ -36,8 +36,8 @@ pub(crate) enum Mode {
         connections: usize,
         seconds: f64,
     },
-    /// A closed loop that sends as many requests as the largest of these numbers. Resident memory is read when each
-    /// number is reached.
+    /// A closed loop that sends as many requests as the largest of the numbers `marks`. Resident memory is read when
+    /// each of these numbers of requests is reached.
     Count {
         connections: usize,
         marks: Vec<u64>,
@@ -49,7 +49,7 @@ pub(crate) enum Mode {
     },
 }
 
-/// The result that a generator process prints.
+/// The result that a process of Longhaul's load generator prints.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) requests: u64,
@@ -64,14 +64,14 @@ pub(crate) struct Told {
     pub(crate) examples: Vec<String>,
 }
 
-/// The body that every generator sends.
+/// The request body that every load generator sends.
 pub(crate) fn body() -> Result<Vec<u8>> {
     let plan = plan(1.0, 1.0, false, 1, false)?;
     let (_, body) = plan.preview(1).into_iter().next().context("the plan is empty")?;
     Ok(body.to_vec())
 }
 
-/// The plan of an open loop. The true latencies are computed from its planned times.
+/// The plan of an open loop. The true latencies are computed from the planned times of this plan.
 pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, http2: bool) -> Result<Plan> {
     let mut config: Config = serde_json::from_value(serde_json::json!({"rate": "1/s"}))?;
     config.rate = units::Rate::per_second(per_second);
@@ -82,7 +82,7 @@ pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, h
     Ok(loadgen::admission::bench::plan_of_one(&config, SEED, Duration::from_secs_f64(seconds), BODY_BYTES)?)
 }
 
-/// Runs the generator process: parses its task, sends the load and prints the result.
+/// Runs Longhaul's load generator: parses the task, sends the load and prints the result.
 pub(crate) fn generate(task: &str) -> Result<()> {
     let task: Task = serde_json::from_str(task)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

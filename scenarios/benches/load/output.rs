@@ -1,5 +1,5 @@
-//! Parses the output of wrk, h2load, hey, ab and oha. The parser does no I/O and is tested on recorded output
-//! (`tests/e2e/tools.rs`).
+//! Parses the output of wrk, h2load, hey, ab and oha. The parser of this module does no I/O and is tested on recorded
+//! output (`tests/e2e/tools.rs`).
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
@@ -36,7 +36,7 @@ pub(crate) struct Parsed {
     pub(crate) p99_ms: Option<f64>,
 }
 
-/// Parses the tool's stdout. `None` if a figure is missing.
+/// Parses the tool's stdout. Returns `None` if a figure is missing.
 pub(crate) fn parse(tool: Tool, text: &str) -> Option<Parsed> {
     if tool == Tool::Oha {
         return parse_oha(text);
@@ -96,8 +96,8 @@ pub(crate) fn parse(tool: Tool, text: &str) -> Option<Parsed> {
     })
 }
 
-/// Parses the JSON of oha (`--output-format json`). Times are in seconds. oha counts the calls that its end cuts off
-/// among the errors.
+/// Parses the JSON of oha (`--output-format json`). The times in oha's JSON are in seconds. oha counts calls that its
+/// own end cuts off as errors.
 fn parse_oha(text: &str) -> Option<Parsed> {
     const CUT_OFF: &str = "aborted due to deadline";
     let value: serde_json::Value = serde_json::from_str(text).ok()?;

@@ -1,6 +1,6 @@
-//! The server that all generators call: a plain one in a separate process (`kit/floor.rs`). At the path
-//! [`floor::FREEZE_PATH`] it holds every answer during the first two seconds of each ten seconds of the clock. So the
-//! benchmark can compute the true latency of each answer.
+//! The server that all load generators call: a plain hyper server in a separate process (`kit/floor.rs`). At the path
+//! [`floor::FREEZE_PATH`] this server holds every answer during the first two seconds of each ten seconds of the clock.
+//! By this rule the benchmark can compute the true latency of each answer.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use crate::kit::floor;
 use crate::kit::process::{Running, free};
 
-/// Time limit of a start on a busy machine.
+/// Time limit of the server's start on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Server {
@@ -22,7 +22,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts this program again as the server.
+    /// Starts the benchmark's program again as the server.
     pub(crate) async fn start() -> Result<Self> {
         let (folder, address) = (tempfile::tempdir()?, free()?);
         let authority = mock_pki::Authority::generate("longhaul bench")?;

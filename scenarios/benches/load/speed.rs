@@ -1,4 +1,5 @@
-//! Measures rate and CPU cost: closed loops of every generator against one server, in turn.
+//! Measures rate and CPU time of every load generator by closed loops against one server, one generator after the
+//! other.
 
 use anyhow::Result;
 use serde_json::json;
@@ -8,8 +9,8 @@ use super::server::Server;
 use super::tools::{Loop, Run, Tool, Tools, can, ours};
 use crate::kit::report::{Report, median};
 
-/// Connections per thread over HTTP/1.1: enough that the server always has work, and few enough that no request waits
-/// long.
+/// Number of connections per thread over HTTP/1.1: enough that the server always has work, and few enough that no
+/// request waits long.
 const CONNECTIONS: usize = 16;
 /// Streams per thread over HTTP/2, on one connection.
 const STREAMS: usize = 64;
@@ -17,9 +18,10 @@ const ROUNDS: usize = 3;
 const SECONDS: u32 = 3;
 const PATH: &str = "/mutate";
 
-/// Numbers of sent requests at which the generator's memory is read. Between the two readings the memory must not grow.
+/// Numbers of sent requests at which the memory of Longhaul's load generator is read. Between these two numbers the
+/// memory must not grow.
 const MARKS: [u64; 2] = [1_000_000, 10_000_000];
-/// Allowed growth in bytes of the generator's memory between the two readings.
+/// Allowed growth, in bytes, of the generator's memory between the two numbers of requests.
 const GROWTH_MAX_BYTES: u64 = 1 << 20;
 
 /// Measures the highest rates on one and on two threads, over HTTP/1.1 and HTTP/2.
@@ -93,7 +95,7 @@ fn show(http2: bool, threads: u32, able: &[Tool], runs: &[Vec<Run>], report: &mu
     report.add(&format!("speed {protocol} {threads}"), samples);
 }
 
-/// Prints a short error of a tool that failed. The tool is left out of the comparison.
+/// Prints a short error of a tool that failed. The failed tool is left out of the comparison.
 pub(crate) fn failed(tool: Tool, error: &anyhow::Error) {
     let text = format!("{error:#}");
     let first: String = text.chars().take(300).collect();

@@ -1,4 +1,4 @@
-//! The other load generators: their abilities and command lines.
+//! The load generators other than Longhaul's: their abilities and command lines.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,8 +11,8 @@ pub(crate) use super::output::Tool;
 use super::output::parse;
 use super::server::Server;
 
-/// Whether the tool supports this protocol on this number of threads. A tool that uses more threads than configured is
-/// not compared.
+/// Whether the tool supports this protocol on this number of threads. A tool that uses more threads than configured
+/// does not support that number.
 pub(crate) fn can(tool: Tool, http2: bool, threads: u32) -> bool {
     match tool {
         Tool::Ours | Tool::H2load | Tool::Hey => true,
@@ -52,7 +52,7 @@ pub(crate) struct Loop<'a> {
 }
 
 impl Tools {
-    /// Finds the installed tools, and writes the body to a file for them.
+    /// Finds the installed tools, and writes the request body to a file for them.
     pub(crate) fn find(body: &[u8]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         std::fs::write(directory.path().join("body"), body)?;
@@ -161,7 +161,7 @@ impl Tools {
     }
 }
 
-/// Runs Longhaul's generator as a separate process. Returns its output and its CPU time in seconds.
+/// Runs Longhaul's generator as a separate process. Returns the generator's output and its CPU time in seconds.
 pub(crate) fn ours(
     server: &Server,
     path: &str,

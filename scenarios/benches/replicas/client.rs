@@ -1,4 +1,5 @@
-//! The clients: connections that send one request after the other, and `openssl s_time` for handshakes.
+//! The clients of the measured servers: connections that send one request after the other, and `openssl s_time` for TLS
+//! handshakes.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -56,7 +57,7 @@ impl Caller {
     }
 }
 
-/// Sends one request after the other until `end`, but at least one. Returns the times of the answers.
+/// Sends one request after the other until `end`, but at least one request. Returns the times of the answers.
 async fn ask(endpoint: Endpoint, end: Instant) -> Result<Histogram<u64>> {
     let mut client = endpoint.connect().await?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/deployments/{}/replicas", name(0));
@@ -72,7 +73,7 @@ async fn ask(endpoint: Endpoint, end: Instant) -> Result<Histogram<u64>> {
     }
 }
 
-/// Full handshakes per second; `None` if openssl is missing.
+/// Measures full TLS handshakes per second; `None` if openssl is missing.
 pub(crate) async fn handshakes(world: &World, address: SocketAddr, window: Duration) -> Result<Option<f64>> {
     let mut command = tokio::process::Command::new("openssl");
     command.args(["s_time", "-new", "-tls1_3", "-time", &window.as_secs().max(1).to_string(), "-connect"]);

@@ -1,4 +1,4 @@
-//! Starts the three measured servers.
+//! Starts the measured servers: the service, the plain hyper server, and the Go server.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -12,13 +12,14 @@ use super::world::World;
 use crate::kit::floor as bare;
 use crate::kit::process::{Running, beside, free};
 
-/// Time limit of a start. On a small machine the service needs a while to list 100,000 Deployments.
+/// Time limit of a server's start. On a small machine the service needs a while to list 100,000 Deployments.
 const START_LIMIT: Duration = Duration::from_mins(2);
 /// Wait after the service's first list, until it has released its buffers.
 const SETTLE: Duration = Duration::from_secs(15);
 /// Number of threads of the plain server, as many as the service has.
 const FLOOR_THREADS: usize = 2;
-/// The Go server. All three servers give the same answer, because the plain server can give only one.
+/// The source of the Go server. The three servers must give the same answer, because the plain server can give only one
+/// answer.
 const GO_SOURCE: &str = include_str!("go/main.go");
 const GO_MODULE: &str = include_str!("go/go.mod");
 

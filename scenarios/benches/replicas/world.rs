@@ -1,4 +1,5 @@
-//! The environment of the measured servers: an API server with Deployments, certificates, and other clients that write.
+//! Starts the environment of the measured servers: an API server with Deployments, certificates, and other clients that
+//! write.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(crate) struct World {
     deployments: u32,
 }
 
-/// The writes of other clients, while they run.
+/// The clients that write replica counts, while they run.
 pub(crate) struct Writing {
     tasks: JoinSet<Result<()>>,
     written: Arc<AtomicU64>,

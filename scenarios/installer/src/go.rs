@@ -1,18 +1,20 @@
-//! Builds Go programs from source that is shipped with Longhaul: once into the user's cache, and again if the source
-//! changes.
+//! Builds Go programs from source that is shipped with Longhaul, into the user's cache folder; builds again only if the
+//! source changes.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Maximum number of files in a module's folder that are read to detect a change. Longhaul's own programs have fewer.
+/// Maximum number of files in a module's folder that are read to detect a change. Longhaul's own Go programs have fewer
+/// files.
 const FILES_MAX: usize = 1000;
 
 /// The reason why a Go program could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
-    /// A requirement is missing. The text follows the words `skipped: needs` in a message.
+    /// A requirement of the build is missing. The text of a missing requirement follows the words `skipped: needs` in a
+    /// message.
     #[error("{0}")]
     Needs(String),
     /// The requirements are met, but the source does not compile.
@@ -21,12 +23,12 @@ pub enum GoError {
 }
 
 /// Builds the program `name` from one source file and its `go.mod`, unless the cache has it. Go downloads the modules
-/// through its own proxy. Callers at the same time share one build.
+/// through Go's module proxy. Simultaneous callers share one build.
 ///
 /// # Errors
 ///
-/// A missing requirement, as text that continues `skipped: needs`: a Go toolchain, a folder to build in, or a module
-/// that the proxy does not have.
+/// The error is a missing requirement, as text that continues `skipped: needs`: a Go toolchain, a folder for the build,
+/// or a module that the proxy does not have.
 pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, String> {
     let (go, folder) = (go()?, folder(name)?);
     let lock = File::create(folder.join("lock")).map_err(|error| failed(&error))?;
@@ -48,11 +50,11 @@ pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, Str
 }
 
 /// Builds the program of `package` (such as `./cmd`) of the Go module in the folder `module`. If the cache has a build
-/// of the same files, that is used. Callers at the same time share one build.
+/// of the same files, uses that build. Simultaneous callers share one build.
 ///
 /// # Errors
 ///
-/// A missing requirement, or a compile error, which is the fault of the source and not of the machine.
+/// The error is a missing requirement, or a compile error, which is the fault of the source and not of the machine.
 pub fn go_module(name: &str, module: &Path, package: &str) -> Result<PathBuf, GoError> {
     let needs = GoError::Needs;
     let (go, folder) = (go().map_err(needs)?, folder(name).map_err(needs)?);
@@ -83,7 +85,7 @@ fn go() -> Result<PathBuf, String> {
     crate::on_path("go").ok_or_else(|| "a Go toolchain".to_owned())
 }
 
-/// The cache folder in which `name` is built.
+/// The cache folder in which the Go program `name` is built.
 fn folder(name: &str) -> Result<PathBuf, String> {
     let folder = crate::cache().map_err(|missing| missing.to_string())?.join("go").join(name);
     std::fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
@@ -124,7 +126,7 @@ fn sources(module: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Runs a command to its end. The error is the command's output.
+/// Runs a command to its end. If the command fails, the error is the command's output.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| failed(&error))?;
     if output.status.success() {

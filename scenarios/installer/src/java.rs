@@ -1,5 +1,5 @@
 //! Builds Java programs from source that is shipped with Longhaul. Maven downloads the packages, the JDK compiles the
-//! classes. A program is built once into the user's cache, and again if its source changes.
+//! classes. A program is built into the user's cache folder, and built again only if its source changes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use std::process::Command;
 
 use crate::go::{failed, is_built, run};
 
-/// The only Maven goal that is run, with a fixed version. `pom.xml` names the packages to download, with their
-/// versions.
+/// The only Maven goal that is run, with a fixed version. The program's `pom.xml` names the packages that Maven
+/// downloads, with their versions.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
 /// The files that are needed to run a Java program.
 #[derive(Debug, Clone)]
 pub struct JavaProgram {
     pub java: PathBuf,
-    /// The folders of its classes and packages, for `-cp`.
+    /// The folders of the program's classes and packages, for Java's option `-cp`.
     pub class_path: String,
 }
 
 /// Builds the program `name` from its one source file `file` and the packages of its `pom.xml`, unless the cache has
-/// it. Callers at the same time share one build.
+/// it. Simultaneous callers share one build.
 ///
 /// # Errors
 ///
-/// A missing requirement, as text that continues `skipped: needs`: a JDK, Maven, a folder to build in, or a package
-/// that Maven's registry does not have.
+/// The error is a missing requirement, as text that continues `skipped: needs`: a JDK, Maven, a folder for the build,
+/// or a package that Maven's registry does not have.
 pub fn java_program(name: &str, file: &str, source: &str, pom: &str) -> Result<JavaProgram, String> {
     let found = |program: &str, what: &str| crate::on_path(program).ok_or_else(|| what.to_owned());
     let (java, compiler, maven) = (found("java", "a JDK")?, found("javac", "a JDK")?, found("mvn", "Maven")?);

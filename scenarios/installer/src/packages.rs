@@ -1,6 +1,6 @@
-//! The client packages that can be installed, each with its lock file.
+//! Lists the client packages that can be installed, each with its lock file.
 //!
-//! A new package is one folder under `packages/` and one line of [`PACKAGES`].
+//! To add a package, add one folder under `packages/` and one line of [`PACKAGES`].
 
 use std::path::PathBuf;
 
@@ -51,8 +51,8 @@ macro_rules! pip {
 }
 
 /// All packages. The code generator of kubernetes-fluent-client 3.11.11 depends on a withdrawn version of
-/// `quicktype-core`, so the package's manifest overrides that one version. The watcher and the fluent API do not use
-/// the code generator.
+/// `quicktype-core`, so the package's manifest overrides that one version. The package's watcher and fluent API do not
+/// use this code generator.
 pub static PACKAGES: [Package; 13] = [
     npm!("@kubernetes/client-node", "2.0.1", "kubernetes-client-node"),
     npm!("kubernetes-fluent-client", "2.3.1", "kubernetes-fluent-client"),
@@ -74,7 +74,7 @@ pub fn package(name: &str, version: &str) -> Option<&'static Package> {
 }
 
 impl Package {
-    /// Installs the package, unless it is already installed. Callers at the same time share one installation.
+    /// Installs the package, unless it is already installed. Simultaneous callers share one installation.
     pub async fn install(&self) -> Result<Installed, Missing> {
         let interpreter = match self.source {
             Source::Npm { .. } => crate::node().await?,

@@ -7,11 +7,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Pause before the next attempt if the process has no file descriptor left; another connection may close meanwhile.
+/// Pause before the next attempt to accept if the process has no file descriptor left; another connection may close
+/// meanwhile.
 const REST: Duration = Duration::from_millis(50);
 
 /// Serves up to `connections_max` connections at the same time. Further connections wait in the kernel's queue.
-/// Dropping the future ends all connections.
+/// Dropping the future of this function ends all connections.
 pub async fn accept<F>(listener: TcpListener, connections_max: usize, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

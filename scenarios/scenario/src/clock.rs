@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Milliseconds since the start of the warm-up. Earlier events, such as starting servers and creating the first
-/// objects, have the time zero. Clones share the same zero.
+/// Milliseconds since the start of the warm-up. Events before the warm-up, such as starting servers and creating the
+/// first objects, have the time zero. Clones of a clock share its start.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
     zero: Arc<OnceLock<Instant>>,
@@ -37,7 +37,6 @@ impl Clock {
     }
 }
 
-/// A duration in whole milliseconds.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

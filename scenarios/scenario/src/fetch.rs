@@ -1,6 +1,6 @@
-//! Reads HTTP pages of the subject over plain HTTP: its state and its metrics.
+//! Reads the subject's HTTP pages, which show its state or its metrics, over plain HTTP.
 //!
-//! This module owns the connection and keeps it open, because new connections would show in the subject's own figures.
+//! This module keeps its connection open, because new connections would show in the subject's own figures.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ struct Connection {
 }
 
 impl Page {
-    /// A page that has not been read yet. An error if the address is invalid.
+    /// A page that has not been read yet. Returns an error if the page's address is invalid.
     pub fn new(url: &str, limits: Limits) -> Result<Self, String> {
         let (authority, uri) = page_address(url, "http://127.0.0.1:9000/metrics")?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -45,8 +45,7 @@ impl Page {
         &self.url
     }
 
-    /// Reads the page. An error names the request and the answer; after an error, the next call of `get` uses a new
-    /// connection.
+    /// Reads the page. An error names the request and the answer; after an error, the next `get` uses a new connection.
     pub async fn get(&mut self) -> Result<Bytes, String> {
         let answer = self.limits.answer;
         match tokio::time::timeout(answer, self.kept_or_new()).await {
@@ -59,8 +58,8 @@ impl Page {
         }
     }
 
-    /// Reads over the open connection. If the server has closed this connection meanwhile, reads over a new one and
-    /// returns no error.
+    /// Reads the page over the open connection. If the server has closed this connection, reads over a new connection
+    /// and returns no error.
     async fn kept_or_new(&mut self) -> Result<(Bytes, Connection), String> {
         if let Some(connection) = self.open.take().filter(|open| !open.sender.is_closed())
             && let Ok(read) = self.exchange(connection).await
@@ -94,7 +93,8 @@ impl Page {
     }
 }
 
-/// Host with port, and the whole address. The error contains `example`, an address that works.
+/// Parses the URL of a page: host with port, and the whole address. The error contains `example`, an address that
+/// works.
 pub fn page_address(url: &str, example: &str) -> Result<(String, Uri), String> {
     let example = format!("write for example `{example}`");
     let uri: Uri = url.parse().map_err(|error| format!("`{url}` is no address ({error}): {example}"))?;

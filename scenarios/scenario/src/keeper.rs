@@ -1,12 +1,12 @@
 //! Cleans up after a harness that was killed.
 //!
-//! A killed process ends no child and removes no file. So a second process of this program, the keeper, gets a list of
-//! everything that would be left: process groups, and folders with keys. The list comes through a pipe. The kernel
-//! closes the pipe when the harness ends for any reason, and the keeper then ends and removes everything on the list.
-//! The list has process groups, because the kernel's parent-death signal does not reach grandchildren.
+//! A killed harness cannot end its children or remove its files. A second process, the keeper, therefore gets a list of
+//! everything that a killed harness would leave: process groups, and folders with keys. The keeper gets this list
+//! through a pipe. The kernel closes the pipe when the harness ends for any reason, and the keeper then ends and
+//! removes everything on the list. The keeper's list has process groups, because the kernel's parent-death signal does
+//! not reach grandchildren.
 //!
-//! This module owns the keeper's process, its orders and its actions. The keeper must never touch anything that is not
-//! on its list.
+//! The keeper must never touch anything that is not on its list.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,16 +25,16 @@ use tempfile::TempDir;
 
 use crate::out::err;
 
-/// The command of this program that runs as the first process of a node.
+/// The command of `longhaul` that runs as the first process of a node.
 pub const NODE_COMMAND: &str = "node";
-/// Prefix of the names of Longhaul's temporary folders. The keeper removes no other folder.
+/// Prefix of the names of Longhaul's temporary folders. The keeper removes only folders with this prefix.
 const FOLDER_PREFIX: &str = "longhaul-";
-/// Maximum length of an order to the keeper, in bytes: an order has a path or a number.
+/// Maximum length of a message to the keeper, in bytes; a message has a path or a number.
 const ORDER_BYTES_MAX: u64 = 16 << 10;
 /// Maximum number of entries of the keeper's list: several runs at the same time, each with a subject and a folder.
 const KEPT_MAX: usize = 4096;
-/// Number of attempts to remove a folder. A killed process may write files until the kernel has ended it, so files may
-/// appear again.
+/// Number of attempts to remove a folder. A killed process may write files into the folder until the kernel has ended
+/// the process.
 const TRIES: u32 = 40;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
@@ -51,7 +51,7 @@ pub enum Order {
     Folder(PathBuf),
     /// A file with a token was written at a path that the user chose.
     File(PathBuf),
-    /// The folder or file was removed.
+    /// The folder or file at this path was removed.
     Removed(PathBuf),
     /// The process with this number runs a real kube-apiserver and etcd whose state is in this directory.
     ControlPlanes(PathBuf, u32),
@@ -66,7 +66,7 @@ enum Keeper {
 
 /// A folder that only this user can read. The folder is removed on drop, and by the keeper if the harness is killed.
 pub struct Folder {
-    /// The folder; `None` only during the drop.
+    /// The temporary folder; `None` only while this value is dropped.
     directory: Option<TempDir>,
 }
 
@@ -102,7 +102,7 @@ pub fn allow() {
     *KEEPER.lock() = Keeper::Wanted;
 }
 
-/// Sends an order to the keeper; the first order starts it.
+/// Sends a message to the keeper; the first message starts the keeper.
 pub fn tell(order: &Order) -> std::io::Result<()> {
     let mut keeper = KEEPER.lock();
     if matches!(*keeper, Keeper::Wanted) {
@@ -132,7 +132,7 @@ fn start() -> std::io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-/// The command `longhaul keeper`: reads orders until the harness has ended, and then cleans up.
+/// The command `longhaul keeper`: reads messages until the harness has ended, and then cleans up.
 pub fn keeper() {
     let mut kept = Kept::default();
     let mut orders = BufReader::new(std::io::stdin());
@@ -147,7 +147,7 @@ pub fn keeper() {
     kept.tidy();
 }
 
-/// The keeper's list of everything that would be left behind now.
+/// The keeper's list of everything that a killed harness would leave now.
 #[derive(Debug, Default)]
 struct Kept {
     groups: BTreeSet<i32>,
@@ -211,8 +211,8 @@ impl Kept {
     }
 }
 
-/// Process groups that are not on the list, because the harness was killed between starting a process and sending the
-/// order. Such groups are found by an environment variable that names one of the folders on the list.
+/// Process groups that are not on the keeper's list, because the harness was killed between starting a process and
+/// sending the message. Such groups are found by an environment variable that names one of the folders on the list.
 fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     let own = rustix::process::getpgrp();
     let mut found = Vec::new();
@@ -234,7 +234,7 @@ fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     found
 }
 
-/// Stops the control planes that a killed process has left running.
+/// Stops the control planes that the killed process `owner` has left running.
 fn take_down(state: &Path, owner: u32) -> anyhow::Result<usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(kind::cluster::take_down_runs_of(state, owner))?)

@@ -1,4 +1,4 @@
-//! The machine and the build of the harness, as the run record stores them.
+//! Describes the machine and the build of the harness, for the record of a run.
 
 use std::path::Path;
 

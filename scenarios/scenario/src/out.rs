@@ -1,6 +1,6 @@
 //! Output to stdout and stderr that never panics. `println!` and `eprintln!` panic if the reader has closed the pipe
-//! (`| head -1`) or the disk is full. A soak whose output nobody reads must still write its reports and exit with its
-//! verdict. A closed pipe is no error; any other error on stdout is remembered for the exit code.
+//! (`| head -1`) or the disk is full. A soak must still write its reports and exit with its verdict. A closed pipe is
+//! no error; any other error on stdout is remembered for the exit code.
 
 use std::io;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// The first error of a write to stdout.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Whether output uses colours, if an option of the command line decides that.
+/// Whether output uses colours; not set if no option of the command line decides that.
 static COLOURS: OnceLock<bool> = OnceLock::new();
 
 /// Sets whether output uses colours, as the options of the command line say.
@@ -31,7 +31,7 @@ macro_rules! print_out {
     }};
 }
 
-/// Prints a line to stderr and escapes control characters, which may come from foreign text. An error of the write is
+/// Prints a line to stderr and escapes control characters, which may come from foreign text. An error of this write is
 /// ignored, because it could be reported only to stderr itself.
 #[macro_export]
 macro_rules! print_err {
@@ -44,7 +44,7 @@ macro_rules! print_err {
 
 pub use crate::{print_err as err, print_out as out};
 
-/// Remembers the first failed write to stdout.
+/// Remembers the error of a write to stdout, if it is the first error.
 pub fn note(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe

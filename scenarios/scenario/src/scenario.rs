@@ -1,7 +1,7 @@
-//! The scenario file: the description of a run, as users write it.
+//! The scenario file, in which users describe a run.
 //!
-//! This module owns the keys of the YAML and their checks; it runs nothing. Sections that belong to another crate
-//! (admission load, churn, faults, budgets) have that crate's own types. This module only combines them.
+//! This module owns the keys of the scenario's YAML and their checks; it runs nothing. Sections that belong to another
+//! crate (admission load, churn, faults, budgets) have that crate's own types.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub use written::{parts, written};
 
 /// Default seed of load, churn and faults. Runs with the same seed have the same plan.
 const DEFAULT_SEED: u64 = 1;
-/// Default interval of bookmarks. A real server sends one a minute, which is too rare for a run of a minute.
+/// Default interval of bookmarks. A real server sends one bookmark a minute, which is too rare for a run of a minute.
 const DEFAULT_BOOKMARKS_EVERY: Span = Span::from_secs(1);
 
 /// One scenario: the question, the control plane and registry, the subject, the load and faults, and the budgets of the
@@ -141,14 +141,14 @@ pub struct Scenario {
     pub repro: Option<Repro>,
 }
 
-/// The least time between the end of the last random fault and the end of the steady phase, unless
-/// `budgets.events.heal` is longer.
+/// Minimum time between the end of the last random fault and the end of the steady phase, unless `budgets.events.heal`
+/// is longer.
 const HEAL_LEAST: Duration = Duration::from_secs(10);
 
 impl Scenario {
-    /// Draws the faults of `faults.random` by seed and length. Must be called again if the seed or the length changes.
-    /// The first random fault comes after the warm-up. After the last one, the time of `budgets.events.heal` is left,
-    /// which includes the drain.
+    /// Draws the faults of `faults.random` by seed and length. Must be called again if the seed or the length of the
+    /// run changes. The first random fault comes after the warm-up. After the last random fault, at least the time of
+    /// `budgets.events.heal` is left, which includes the drain.
     pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
         let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
         let rest = heal.0.saturating_sub(self.phases.drain.0).max(HEAL_LEAST);
@@ -158,7 +158,7 @@ impl Scenario {
         self.faults.draw(self.seed, &mock_faults::random::Window { from, to, resource, planned: &[] })
     }
 
-    /// How many times faster the subject's own clock runs.
+    /// How many times faster than real time the subject's own clock runs.
     pub fn clock_rate(&self) -> u32 {
         self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
     }
@@ -182,8 +182,8 @@ impl Scenario {
     }
 
     /// The judged resources, without and with their version: `packages.longhaul.dev` and
-    /// `packages.longhaul.dev/v1alpha1`. These are the resources that the subject is configured to watch, or else the
-    /// resources that script and churn write. Empty if the subject watches nothing.
+    /// `packages.longhaul.dev/v1alpha1`. The judged resources are those that the subject is configured to watch, or
+    /// else those that script and churn write. The list is empty if the subject watches nothing.
     pub fn judged(&self) -> Vec<(String, String)> {
         if self.subject.watches_nothing() {
             return Vec::new();
@@ -205,7 +205,7 @@ impl Scenario {
 /// The version of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApiVersion {
-    /// The first and only version.
+    /// The first and only version of the file format.
     #[serde(rename = "longhaul/v1")]
     V1,
 }
@@ -256,7 +256,7 @@ pub struct Named {
 }
 
 impl ControlPlane {
-    /// Reads the files and folders of [`Self::manifests`].
+    /// Reads the manifests in the files and folders that `controlPlane.manifests` names.
     pub fn manifests(&self) -> Result<Vec<Manifest>, String> {
         manifests::read(&Ground::looked_at(Path::new("")), &self.manifests)
     }
@@ -284,8 +284,8 @@ pub enum ControlPlaneKind {
     Mock,
     /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
     Local,
-    /// A whole real node in its own namespaces on this machine. The node is built from the programs in `KUBEBUILDER_ASSETS`, containerd and
-    /// runc. Needs root.
+    /// A whole real node in its own namespaces on this machine. This node consists of the programs in
+    /// `KUBEBUILDER_ASSETS`, containerd and runc. Needs root.
     Node,
     /// A kind cluster (kind.sigs.k8s.io). If `longhaul cluster up --kind kind` has started one, that one is used. Otherwise the run creates
     /// one and removes it at the end.

@@ -1,7 +1,7 @@
 //! Escapes text from outside Longhaul for logs, messages and summaries.
 //!
 //! An unknown peer or a foreign file can send bytes that move a terminal's cursor, change its title or forge a line of
-//! the log. This module replaces such bytes.
+//! the log.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,6 +1,4 @@
-//! The system under test as a process tree: started, watched, and stopped in all cases.
-//!
-//! This module owns the subject's process, its output and its end. This module knows nothing of the ledger or of load.
+//! Starts and watches the subject's process tree, and stops it in all cases.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -33,11 +31,12 @@ use crate::keeper;
 
 /// Time limit for reading the remaining output of a subject that has exited.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time limit from SIGKILL to the end of the process. The kernel needs milliseconds; a process that takes longer cannot
-/// be killed.
+/// Time limit from SIGKILL to the end of the process. The kernel usually needs milliseconds to kill a process; a
+/// process that takes longer than this limit cannot be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The running process groups, used only by [`kill_all`]. In all other cases, the code that started a group ends it.
+/// The ids of the running process groups, used only by [`kill_all`]. In all other cases, the code that started a
+/// process group ends the group.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// Kills every subject at once, before this process exits without unwinding.
@@ -47,7 +46,7 @@ pub fn kill_all() {
     }
 }
 
-/// A program to start, with its arguments and environment.
+/// A program of the subject to start, with its arguments and environment.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The name of the process, if the subject has several processes.
@@ -94,13 +93,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error is a missing program. In that case nothing was started.
+    /// Whether the error is a missing program. If a program is missing, nothing was started.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::Missing { .. })
     }
 }
 
-/// A process of the subject, with its process group. Dropping this value kills the remaining processes of the group.
+/// A process of the subject, with its process group. Dropping this value kills the remaining processes of the process
+/// group.
 pub struct Running {
     child: Child,
     pid: u32,
@@ -109,7 +109,8 @@ pub struct Running {
     exited: Option<ExitStatus>,
     /// Whether the harness has sent SIGTERM to the process.
     asked: bool,
-    /// Whether the process group is known to be empty. After that, the group's number may belong to another group.
+    /// Whether the process group is known to be empty. The number of an empty process group may belong to another group
+    /// later.
     buried: bool,
 }
 
@@ -119,7 +120,7 @@ impl Launch {
         std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned()).collect()
     }
 
-    /// Starts the process in its own process group. Its output goes to `log`.
+    /// Starts the process in its own process group. The output of the process goes to `log`.
     pub fn start(&self, log: Log) -> Result<Running, Error> {
         let mut command = self.command().map_err(|source| self.not_started(source))?;
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -178,7 +179,7 @@ impl Launch {
         Ok(command)
     }
 
-    /// Checks that the program exists, before any process is started.
+    /// Checks that the program file exists, before any process is started.
     pub fn check(&self) -> Result<(), Error> {
         if self.mounts.is_some() {
             Mounts::check().map_err(Error::Mounts)?;
@@ -189,7 +190,7 @@ impl Launch {
         }
     }
 
-    /// The path of the program file.
+    /// The path of the program file, if it exists.
     fn found(&self) -> Option<PathBuf> {
         let folder = self.directory.as_deref().unwrap_or(Path::new(""));
         let is_path = self.program.components().count() > 1 || self.program.is_absolute();
@@ -217,7 +218,7 @@ impl Running {
         self.pid
     }
 
-    /// The exit status if the process has exited. Does not wait.
+    /// The exit status if the process has exited. This call does not wait for the exit.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         if self.exited.is_none() {
             self.exited = self.child.try_wait().ok().flatten();
@@ -225,7 +226,7 @@ impl Running {
         self.exited
     }
 
-    /// The last lines of the process's output. If the process has exited, the rest of its pipes is read first, because
+    /// The last lines of the process's output. If the process has exited, the rest of its output is read first, because
     /// the last lines give the reason of the exit.
     pub async fn last_words(&mut self) -> String {
         if self.exited().is_some() {
@@ -318,7 +319,7 @@ pub enum Stopped {
 }
 
 /// The path of the program `name` in the folder of the running program. `longhaul` and the service are built and
-/// shipped together.
+/// shipped in the same folder.
 pub fn sibling(name: &str) -> std::io::Result<PathBuf> {
     let here = std::env::current_exe()?;
     let directory = here.parent().unwrap_or(Path::new("."));

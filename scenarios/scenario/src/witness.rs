@@ -1,10 +1,10 @@
 //! The witness: the channel that carries a subject's observations to the harness.
 //!
-//! Each kind of witness is one file with its keys, and one line in the list `witnesses!`. A witness turns its input
-//! into [`facts::Observation`]s and sends them to the run through one bounded channel. Some input names no version but
-//! an object's name, a generation, or an existence. From such input the witness makes a [`Claim`], which the run
-//! resolves with the commits up to then. Unreadable input is counted and one example kept, so that a broken witness
-//! does not look like a broken subject.
+//! Each kind of witness has one file with its keys, and one line in the list `witnesses!`. A witness turns its input
+//! into [`facts::Observation`]s and sends them to the run through one bounded channel. Some reports contain no
+//! resourceVersion, but an object's name, a generation, or only that an object exists. From a report without a
+//! resourceVersion the witness makes a [`Claim`], which the run resolves with the commits so far. Unreadable reports
+//! are counted and one example is kept, so that a broken witness does not look like a broken subject.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Statement,
 pub use log::Preset;
 pub use none::Nothing;
 
-/// One kind of witness. The implementing type holds its keys.
+/// One kind of witness. The type that implements this trait holds the keys of the witness.
 trait Kind {
     /// The name of this kind of witness in a scenario file.
     const NAME: &'static str;
@@ -57,8 +57,8 @@ trait Kind {
         None
     }
 
-    /// The number of unreadable lines that are tolerated. With `None`, unreadable lines make the run invalid as soon as
-    /// a version looks missed.
+    /// The number of unreadable lines that are tolerated. If this is `None`, unreadable lines make the run invalid as
+    /// soon as a version looks missed.
     fn tolerates(&self) -> Option<u64> {
         None
     }
@@ -92,7 +92,7 @@ pub struct Scene {
     pub machine: std::net::Ipv4Addr,
 }
 
-/// A witness that receives reports. Dropping this value ends the witness.
+/// A witness that receives reports. Dropping the value ends the witness.
 #[derive(Default)]
 pub struct Open {
     /// Environment variables that tell the subject where to send its reports.
@@ -166,8 +166,8 @@ witnesses! {
     /// The subject writes the generation or version that it saw into the object itself: into the status, a condition or
     /// an annotation.
     Status(status::Status),
-    /// The subject creates child objects for the churned objects. The objects in `subject: {children: …}` prove its
-    /// observations.
+    /// The subject creates child objects for the churned objects. The objects that `subject: {children: …}` defines
+    /// prove the subject's observations.
     Children(children::Children),
     /// The subject adds its own finalizer to each object, and removes the finalizer again.
     Finalizer(finalizer::Finalizer),
@@ -178,7 +178,7 @@ witnesses! {
 }
 
 impl Witness {
-    /// The path of the field in which the subject repeats an object's generation, if it repeats it.
+    /// The path of the field in which the subject repeats an object's generation, if the witness reads such a field.
     pub fn generation(&self) -> Option<String> {
         match self {
             Self::Status(status) if status.is_of_generations() => status.looks().map(|looks| looks.observed),
@@ -193,8 +193,8 @@ impl Default for Witness {
     }
 }
 
-/// Maximum number of observations that wait until the run reads them. If the queue is full, the subject's POST waits;
-/// nothing is dropped.
+/// Maximum number of observations that wait until the run reads them. If this queue is full, the subject's POST waits;
+/// no observation is dropped.
 const QUEUE_MAX: usize = 16_384;
 /// Maximum number of characters that are shown of an unreadable line: enough to recognize the line, and short enough
 /// for one line of a report.
@@ -216,7 +216,7 @@ pub struct Reporter {
     clock: Clock,
 }
 
-/// Numbers of lines that a witness has read so far.
+/// Numbers of readable and unreadable lines that a witness has read so far.
 #[derive(Default)]
 pub struct Tally {
     lines: AtomicU64,
@@ -240,7 +240,7 @@ impl Reporter {
         self.clock.at_ms(at)
     }
 
-    /// Sends a statement to the run. Waits while the queue is full.
+    /// Sends a statement to the run. Waits while the witness's queue is full.
     pub async fn report(&self, statement: Statement) {
         if !matches!(statement, Statement::Deaf(_)) {
             self.tally.lines.fetch_add(1, Ordering::Relaxed);
@@ -249,7 +249,8 @@ impl Reporter {
         let _ = self.sender.send(statement).await;
     }
 
-    /// Passes a line of the subject's output to its reader. `number` is the number of the line in its pipe.
+    /// Passes a line of the subject's output to its reader. `number` is the number of the line in the subject's stdout
+    /// or stderr.
     pub async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
             Some(Ok(statement)) => self.report(statement).await,
@@ -295,7 +296,7 @@ pub fn change(word: &str) -> Option<Change> {
     }
 }
 
-/// A scene for tests, without a control plane and without a metrics page.
+/// A [`Scene`] for tests, without a control plane and without a metrics page.
 #[cfg(test)]
 pub fn nowhere() -> Scene {
     let api = Api { url: String::new(), ca_pem: String::new(), token: String::new(), mark: None };

@@ -1,5 +1,5 @@
-//! Rows of the calibration that compare two builds. Each row runs `longhaul gate` with the same program as A and B;
-//! only B has the planted bug.
+//! The rows of a calibration whose runs compare two builds with `longhaul gate`. Builds A and B of a row are the same
+//! program; only B has the planted bug.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,15 +10,16 @@ use reports::judge::Verdict;
 use super::result::{Expectation, Gated, Play, Row};
 use crate::scenario::Phases;
 
-/// Blocks per session. Five blocks give ten pairs; a decision needs nine pairs in the same direction.
+/// Number of blocks in a session of a gate; each block measures each build twice. Five blocks give ten pairs of
+/// measurements; the gate decides if nine pairs point in the same direction.
 const BLOCKS: u32 = 5;
-/// Time of a slice beyond its phases, on two idle processors: threads, the last calls, creating and deleting
-/// objects.
+/// Time of one measurement beyond its phases, on two idle processors: start of threads, last calls, creation and
+/// deletion of objects.
 const ASIDE: Duration = Duration::from_millis(1800);
 /// Time to start, warm up and count both builds, and to judge the session.
 const START: Duration = Duration::from_secs(43);
 
-/// Time of a row of the calibration. If B is found worse, the gate needs a second session.
+/// Expected time of one gate of this row. If B is found worse, the gate needs a second session.
 pub(super) fn length(row: &Row, phases: &Phases) -> Duration {
     // Reviews come first; then changes of objects run as long as they need to settle.
     let session = (phases.total() + phases.warm_up.0 + ASIDE) * BLOCKS * 4 + START;

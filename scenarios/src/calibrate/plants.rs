@@ -1,6 +1,7 @@
 //! The table of planted bugs of the service, each with its scenario and the judge that must catch it.
 //!
-//! Owns the expected results. A new `Bug` of the service needs one row in this table; a test compares both lists.
+//! Owns the result that is expected for each planted bug. A new `Bug` of the service needs one row in this table; a
+//! test compares both lists.
 
 /// The result that a planted bug must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,11 +10,11 @@ pub enum Expected {
     Caught {
         /// The name of the budget, such as `memory.growthPerObject`.
         judge: &'static str,
-        /// Budgets that may be broken as well, because they show the same mistake.
+        /// Other budgets that the same mistake may break.
         also: &'static [&'static str],
     },
-    /// A change that only looks like a bug: no judge may report it. A judge of growth may leave such a change
-    /// undecided.
+    /// A change that only looks like a bug: no judge may report it. For a change that only looks like a bug, a judge of
+    /// growth may stay undecided.
     LooksAlike,
     /// A bug that no judge can find yet. The service runs with this bug to check that no judge reports a different bug.
     Waits {
@@ -36,14 +37,14 @@ pub struct Plant {
 /// The control run: this planted bug must be caught before any other result counts.
 pub const CANARY: &str = "missed-delete";
 
-/// The control run of the gates: a build with 30 percent more processor time.
+/// The control run of the gates: build B uses 30 percent more processor time than build A.
 pub const GATE_CANARY: &str = "slower-by-30-percent";
 
 /// Scenario for bugs that break a budget at once; takes seconds.
 const QUICK: &str = "calibrate-quick";
 /// Scenario with drift: the harness deletes or edits children; takes less than a minute.
 const CHILDREN: &str = "children-drift";
-/// Scenario with calls of the API for Deployments; takes half a minute.
+/// Scenario with calls of the service's API that scales Deployments; takes half a minute.
 const REPLICAS: &str = "calibrate-replicas";
 /// Scenario with images that must be refused for their signatures; takes half a minute.
 const VERIFY: &str = "calibrate-verify";
@@ -69,15 +70,17 @@ const LATENCY: &str = "calibrate-latency";
 pub(super) const GATE: &str = "calibrate-gate";
 /// Scenario for memory kept per object in a controller without a webhook, found by a comparison of two builds.
 pub(super) const GATE_OBJECTS: &str = "calibrate-gate-objects";
-/// Scenario for growth with each review. The number of reviews decides the budget within minutes.
+/// Scenario for memory growth with each review. A few minutes of reviews are enough to decide the budget of memory
+/// growth.
 const REVIEWS: &str = "calibrate-reviews";
-/// Scenario for growth with each object. The number of objects decides the budget within minutes.
+/// Scenario for memory growth with each object. A few minutes of new objects are enough to decide the budget of memory
+/// growth.
 const OBJECTS: &str = "calibrate-objects";
-/// Scenario for growth with each large object; few such objects fill the memory of the machine.
+/// Scenario for memory growth with each large object; a few large objects fill the memory of the machine.
 const LARGE: &str = "calibrate-large-objects";
-/// Scenario for growth with time, found within hours.
+/// Scenario for memory growth with time, found within hours.
 const HOURS: &str = "calibrate-hours";
-/// Scenario for growth that is too small to find in two minutes.
+/// Scenario for memory growth that is too small to find in two minutes.
 const SMALL_REVIEWS: &str = "calibrate-reviews-small";
 const SMALL_OBJECTS: &str = "calibrate-objects-small";
 
@@ -93,8 +96,8 @@ const fn alike(name: &'static str, about: &'static str, stage: &'static str) -> 
     Plant { name, about, stage, expected: Expected::LooksAlike, long: false }
 }
 
-/// A bug that a gate finds by comparing a build with the bug and a build without the bug. Lost time shows in every
-/// metric of time.
+/// A bug that a gate finds by comparing a build with the bug and a build without the bug. A bug that costs time may
+/// change every metric of time.
 const fn gated(name: &'static str, about: &'static str, judge: &'static str, also: &'static [&'static str]) -> Plant {
     Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
@@ -103,7 +106,8 @@ pub(super) fn is_gate(stage: &str) -> bool {
     [GATE, GATE_OBJECTS].contains(&stage)
 }
 
-/// A bug that lifts a limit against attacks. The attack then also uses processor time, so reviews may be late.
+/// A bug that lifts a limit against attacks. An attack beyond a lifted limit also uses processor time, so reviews may
+/// be late.
 const fn uncounted(name: &'static str, about: &'static str) -> Plant {
     let expected = Expected::Caught { judge: "memory.ceiling", also: &["admission.errors"] };
     Plant { name, about, stage: ATTACKS, expected, long: false }
@@ -117,10 +121,10 @@ const fn of_signatures(name: &'static str, about: &'static str) -> Plant {
 const CPU: &str = "gate.cpuPerRequest";
 const SLOWER: &[&str] = &["gate.p50", "gate.p99", "gate.instructions"];
 const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.allocations", "gate.syscalls"];
-/// Metrics that a leak may change too, because kept memory adds up from slice to slice.
+/// Metrics that a leak may change too, because leaked memory adds up over all measurements.
 const KEPT: &[&str] = &["gate.memory", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
 
-/// All planted bugs. The first planted bug is the control run.
+/// The first planted bug is the control run.
 pub const PLANTS: &[Plant] = &[
     Plant {
         // A subject that drops a deletion keeps the object for ever. If an object changed and went in one gap, only its
@@ -150,7 +154,7 @@ pub const PLANTS: &[Plant] = &[
     caught("stale-child", "eight objects of the reported store are never updated", QUICK, "events.converged"),
     caught("no-child-watch", "deleted and edited children are not restored", CHILDREN, "events.restored"),
     Plant {
-        // They are stripped of their owner; otherwise the garbage collector would take them.
+        // The bug also removes owner references; otherwise the garbage collector would delete the children.
         expected: Expected::Caught { judge: "events.restored", also: &["children.orphaned"] },
         ..caught("orphaned-child", "children of deleted objects remain", CHILDREN, "")
     },
@@ -207,7 +211,7 @@ pub const PLANTS: &[Plant] = &[
     caught("lock-ignored", "the digest lock is ignored", ALERTS, "admission.unlocked"),
     caught("believes-redis", "every answer of the shared cache is trusted", SHARED_CACHE, "admission.wrongVerdicts"),
     Plant {
-        // As for the canary, except that the page of the watch itself knows that the objects are gone.
+        // As for `missed-delete`, but the state page is right, because the watch itself sees the deletions.
         expected: Expected::Caught { judge: "events.ghost", also: &["events.missed"] },
         ..caught("watcher-drops-delete", "deletions match no filter of an action", WATCHER, "")
     },
@@ -228,7 +232,7 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// The names of bugs in the source of the service.
+    /// The names of all planted bugs, read from the source of the service.
     fn bugs() -> BTreeSet<String> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/planted/src/lib.rs");
         let source = std::fs::read_to_string(path).unwrap();

@@ -1,8 +1,8 @@
 //! Runs all rows of the calibration. Each run is one `longhaul soak` or `longhaul gate` in its own process. Runs follow
 //! one another, because simultaneous runs would slow each other down.
 //!
-//! Owns the order (the control run with an obvious bug first, then round by round), the repetition of invalid runs, and
-//! the result files, which are written after each run.
+//! Owns the order of runs (the control run with an obvious bug comes first), the repetition of invalid runs, and the
+//! result files, which are written after each run.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,14 +28,14 @@ const REPORT: &str = "report: ";
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub only: Vec<String>,
-    /// Whether rows that take long are run too.
+    /// Whether to run also rows of the calibration that take long.
     pub long: bool,
     /// Number of runs for each planted bug.
     pub repeats: u32,
     /// Number of runs for each program without planted bugs.
     pub clean: u32,
-    /// Whether to run only rows that compare two builds. Such rows have their own control run and their own builds
-    /// without bugs.
+    /// Whether to run only rows that compare two builds. Rows that compare two builds have their own control run and
+    /// their own builds without bugs.
     pub gates: bool,
     /// The service without planted bugs.
     pub service: PathBuf,
@@ -49,7 +49,7 @@ pub enum Error {
     #[error("there is no plant `{name}`{suggestion} `cargo xtask calibrate --list` names all")]
     Unknown {
         name: String,
-        /// A similar name as a suggestion, with the punctuation around it.
+        /// A similar name of a planted bug, with punctuation around it, for the error text.
         suggestion: String,
     },
     #[error("a stage cannot be read: {0}")]
@@ -85,7 +85,7 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
         }
         rows.push(Row::of(plant, plant.name == canary));
     }
-    // No result counts before the canary.
+    // No result counts before the control run.
     rows.sort_by_key(|row| !row.canary);
     Ok(rows)
 }
@@ -156,7 +156,7 @@ async fn one(
     stop: &CancellationToken,
 ) -> Result<Option<Play>, Error> {
     let source = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?;
-    // Another round uses another seed; a repeated run uses the same one.
+    // Rounds have different seeds; repetitions of an invalid run have the same seed.
     let seed = source.scenario.seed + u64::from(round) * 1000;
     let records = choice.out.join("runs").join(format!("{}-{}-{round}-{again}", row.stage, row.name()));
     // A gate needs an empty folder, even if the same table is played again into the same place.
@@ -232,7 +232,7 @@ fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     };
     let own = match &row.expected {
         Expectation::Caught { judge, .. } => judgement.findings.iter().find(|finding| finding.budget == *judge),
-        // If only forbidden budgets fired, growth is the interesting one.
+        // Without an expected judge, the measurement of growth is shown.
         _ => judgement.findings.iter().find(|finding| finding.budget.starts_with("memory.growth")),
     };
     let invalid = judgement.verdict == Verdict::Invalid;
@@ -294,8 +294,8 @@ mod tests {
         assert_eq!(estimate(&all, &Choice { repeats: 3, clean: 3, ..once }).unwrap(), one * 3);
     }
 
-    /// Twenty gates of identical builds per scenario, and one per planted bug, take an hour and three quarters. The
-    /// first gate, the control run, gets a change that no gate can miss.
+    /// Twenty gates of identical builds per scenario, and one gate per planted bug, take an hour and three quarters.
+    /// The first gate, the control run, gets a change that no gate can miss.
     #[test]
     fn the_gates_alone_take_less_than_two_hours() {
         let gates = Choice { gates: true, clean: 20, ..choice(&[], false) };

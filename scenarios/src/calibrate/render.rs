@@ -1,5 +1,5 @@
-//! A calibration as Markdown, and as an HTML page that works offline. Both formats show the same figures in the same
-//! wording.
+//! A calibration as Markdown, and as an HTML page that works offline. The Markdown and the HTML report show the same
+//! figures in the same wording.
 
 use askama::Template;
 use reports::gate::Metric;
@@ -95,8 +95,8 @@ const GATES: &str = "Each gate compares two builds side by side. “Could see”
      (the median of its certificates). “Promised” is the rate of its certificates; for identical builds, the false alarms that they expect \
      of all gates together.";
 
-/// The rows of gates: planted bug, metric, measured change, smallest change that gates can find, how often the build
-/// was called worse, promised rate.
+/// The table rows of gates: planted bug, metric, measured change, smallest change that gates can find, how often the
+/// build was called worse, promised rate.
 fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
     calibration.rows.iter().filter(|row| row.is_gated()).filter_map(|row| {
         if let Some(found) = row.found() {
@@ -152,7 +152,7 @@ fn series() -> String {
     )
 }
 
-/// A share as text, with its interval: `19 of 20, 76 to 99 %`.
+/// A number of runs out of all runs as text, with Wilson's interval: `19 of 20, 76 to 99 %`.
 fn share(share: Share) -> String {
     match share.interval() {
         None => NOTHING.to_owned(),
@@ -165,12 +165,12 @@ fn between(interval: Interval) -> String {
     format!("{} to {upper}", lower.trim_end_matches(" %"))
 }
 
-/// Escapes text from outside for a Markdown table.
+/// Escapes text from other programs for a Markdown table.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<").replace(['\n', '\r'], " ")
 }
 
-/// A row as the HTML page shows it.
+/// A row of the calibration as the HTML report shows it.
 struct Shown<'a> {
     class: &'static str,
     name: &'a str,
@@ -212,7 +212,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A row of generated series as the HTML page shows it.
+/// The result for generated series of one kind and speed as the HTML report shows it.
 struct Generated<'a> {
     class: &'static str,
     kind: &'a str,

@@ -21,7 +21,8 @@ pub const SCHEMA: &str = "longhaul.calibration/v1";
 const CONFIDENCE: f64 = 0.95;
 /// Prefix of the names of budgets that judge the run itself, not the subject.
 const VALIDITY: &str = "validity.";
-/// Prefix of the names of budgets of growth. A change that only looks like a bug may stay undecided for such budgets.
+/// Prefix of the names of budgets of growth. For budgets of growth, a change that only looks like a bug may stay
+/// undecided.
 const MEMORY: &str = "memory.";
 
 /// All results of a calibration.
@@ -44,7 +45,7 @@ pub struct Calibration {
     pub rows: Vec<Row>,
 }
 
-/// A planted bug, or a scenario without any planted bug.
+/// A row of the calibration: a planted bug, or a scenario without any planted bug.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
@@ -54,15 +55,15 @@ pub struct Row {
     pub about: String,
     /// Name of the scenario.
     pub stage: String,
-    /// The result that the row must have.
+    /// The result that all runs of the row must have.
     pub expected: Expectation,
     /// Whether this is the control run, whose bug must be caught before any other result counts.
     pub canary: bool,
-    /// Runs of the row.
+    /// All runs of this planted bug or scenario.
     pub plays: Vec<Play>,
 }
 
-/// The result that a row must have.
+/// The result that the runs of a planted bug, or of a scenario without a bug, must have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Expectation {
@@ -72,7 +73,7 @@ pub enum Expectation {
     Caught {
         /// Name of the budget.
         judge: String,
-        /// Budgets that may be broken as well, because they show the same mistake.
+        /// Other budgets that the same mistake may break.
         also: Vec<String>,
     },
     /// A change that only looks like a bug: no judge may report it.
@@ -84,7 +85,7 @@ pub enum Expectation {
     },
 }
 
-/// One run of a row.
+/// One run of a planted bug, or of a scenario without a bug.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Play {
@@ -104,19 +105,19 @@ pub struct Play {
     pub seconds: f64,
     /// Folder of the run record; empty without a record.
     pub record: String,
-    /// The result of the gate for the metric of this row.
+    /// The result of the gate for the metric that must show the planted bug.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gated>,
 }
 
-/// The state of a row of the calibration. Later variants are worse.
+/// The state of a row of the calibration, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// All runs gave the expected result.
     Right,
     /// No judge can find the bug yet, and no judge reported a bug.
     Waiting,
-    /// Some runs of the row did not decide.
+    /// Some runs of the row stayed undecided.
     Undecided,
     /// The row was not run, or no run was valid.
     Unknown,
@@ -126,7 +127,7 @@ pub enum State {
     Missed,
 }
 
-/// A share of runs, such as 19 of 20.
+/// A number of runs out of all runs, such as 19 of 20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     pub hits: u64,
@@ -194,8 +195,8 @@ impl Row {
         judged.max(alarm).unwrap_or(State::Unknown)
     }
 
-    /// The state of a row that gates run. Each gate may be wrong at a stated rate, so the number of wrong gates
-    /// decides.
+    /// The state of a row whose runs are gates. Each gate may be wrong at a stated rate, so the number of wrong gates
+    /// decides the state.
     fn state_of_gates(&self) -> State {
         let own = match (self.found(), self.alarms()) {
             (Some(found), _) if found.is_broken() => State::Missed,
@@ -293,7 +294,8 @@ impl Calibration {
     }
 
     /// The exit code. 0: every planted bug was caught by its own judge alone, every run without bugs passed, and every
-    /// promise holds. 1: a row or a promise failed. 2: a row was not decided. 3: the control run's bug was not caught.
+    /// gate kept its promise. 1: a row or a promise failed. 2: a row was not decided. 3: the control run's bug was not
+    /// caught.
     pub fn exit_code(&self) -> u8 {
         let worst = self.rows.iter().map(Row::state).max().unwrap_or(State::Right);
         let broken = self.synthetic.iter().any(Synthetic::broken);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use reports::growth::Outcome;
 use reports::growth::calibration::{KINDS, Kind, Row};
 
-/// Growth that no judge may miss, as a multiple of the budget, and the number of such series.
+/// Growth that no judge may miss, as a multiple of the budget, and the number of series with this growth.
 const CANARY: (f64, u64) = (40.0, 10);
 
 /// Whether the judge finds a growth that cannot be missed, and accepts series without growth.
@@ -16,8 +16,8 @@ pub(super) fn canary() -> bool {
     (0..CANARY.1).all(fails)
 }
 
-/// The table of results with `runs` series per row, in the order of the kinds of series. The result depends on the
-/// seeds, and not on the number of threads.
+/// The results for `runs` generated series of each kind and speed, ordered by kind. The result depends on the seeds,
+/// and not on the number of threads.
 pub(super) fn table(runs: u64) -> Vec<Row> {
     let work: Vec<(Kind, f64)> =
         KINDS.into_iter().flat_map(|kind| kind.speeds().into_iter().map(move |times| (kind, times))).collect();

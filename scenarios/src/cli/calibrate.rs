@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::calibrate::{self, Calibration, Choice, Expected, PLANTS};
 use crate::out::out;
 
-/// File name of the built-in service without planted bugs. A build puts the program beside `longhaul`.
+/// File name of the built-in service without planted bugs.
 const SERVICE: &str = "longhaul-service";
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 /// Default number of generated series for each kind and speed of growth. With 200 series, Wilson's interval of a share
@@ -20,7 +20,8 @@ const REPEATS_MAX: u32 = 1000;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(super) struct Arguments {
-    /// Only judge generated series of measurements. Such a calibration takes seconds and starts no service.
+    /// Only judge generated series of measurements. A calibration of generated series takes seconds and starts no
+    /// service.
     #[arg(long, conflicts_with_all = ["only", "repeats", "clean", "gates", "long", "service", "planted"])]
     synthetic: bool,
     /// Number of generated series for each kind and speed of growth.
@@ -32,8 +33,8 @@ pub(super) struct Arguments {
     /// Number of runs of each program without planted bugs, to measure false alarms of the judges.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     clean: Option<u32>,
-    /// Only run gates: compare builds with a planted change with the same build without the change, and identical builds. `--clean 20`
-    /// takes less than two hours on an idle machine.
+    /// Only run gates: compare each build with a planted bug with the same build without the bug, and identical builds
+    /// with each other. `--clean 20` takes less than two hours on an idle machine.
     #[arg(long)]
     gates: bool,
     /// Only run these planted bugs, such as `leak-1k-per-object,step`, the same programs without the bugs, and the
@@ -53,10 +54,10 @@ pub(super) struct Arguments {
     /// Print the result as Markdown.
     #[arg(long)]
     markdown: bool,
-    /// The service without planted bugs, instead of the one beside `longhaul`.
+    /// A service without planted bugs, instead of `longhaul-service` beside `longhaul`.
     #[arg(long, value_name = "PROGRAM")]
     service: Option<PathBuf>,
-    /// The service with planted bugs, instead of the one beside `longhaul`.
+    /// A service with planted bugs, instead of `longhaul-service-planted` beside `longhaul`.
     #[arg(long, value_name = "PROGRAM")]
     planted: Option<PathBuf>,
 }

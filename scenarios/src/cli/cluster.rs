@@ -21,7 +21,8 @@ pub(super) enum Command {
         /// The kind of control plane.
         #[arg(long, value_enum, default_value_t = Provider::Local)]
         kind: Provider,
-        /// The name of the control plane, so that several can run side by side. Default: its kind.
+        /// The name of the control plane, so that several control planes can run side by side. Default: the kind of
+        /// control plane.
         #[arg(long)]
         name: Option<String>,
         /// The folder with etcd and kube-apiserver. For a node, the folder must have all programs of a Kubernetes release. Default:
@@ -73,8 +74,8 @@ pub(super) struct Containers {
     /// A configuration file of kind, instead of --control-planes.
     #[arg(long, value_name = "FILE", conflicts_with = "control_planes")]
     config: Option<PathBuf>,
-    /// Also deploy the service, from the program beside `longhaul`. In namespaces with its label, the service refuses images that it cannot
-    /// pin to a digest.
+    /// Also deploy the service, from the program beside `longhaul`. In namespaces with the service's label, the service
+    /// refuses images that it cannot pin to a digest.
     #[arg(long, value_enum)]
     with: Option<With>,
 }

@@ -18,7 +18,7 @@ use crate::scenario::nearest;
 
 mod several;
 
-/// Maximum size of a history file. One line has about a kilobyte.
+/// Maximum size of a history file. One line of the file has about a kilobyte.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of `longhaul compare`.

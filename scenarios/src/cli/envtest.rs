@@ -12,10 +12,10 @@ use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// Maximum of `--repeat`. A suite of one second then runs for more than a day.
+/// Maximum of `--repeat`. With this maximum, a suite of one second runs for more than a day.
 const REPEAT_MAX: u64 = 100_000;
 
-/// Default number of repetitions of a failed seed: enough to separate "always" from "sometimes".
+/// Default number of repetitions of the suite with a seed that failed: enough to separate "always" from "sometimes".
 const REPLAYS: u64 = 3;
 /// Maximum of `--replays`. For more runs, use `--repeat`.
 const REPLAYS_MAX: u64 = 100;
@@ -30,12 +30,12 @@ pub(super) struct Arguments {
     /// Only print the path of a folder with `kube-apiserver`, `etcd` and `kubectl`, for `KUBEBUILDER_ASSETS`.
     #[arg(long, conflicts_with = "command")]
     path: bool,
-    /// Faults for the suite's manager: a YAML list as under `faults:` in a scenario, a scenario file, or a name from the library (also
-    /// `bugs/NAME`). Times count from the moment at which the API server is ready. The key `resources` of a fault from the library is
-    /// ignored.
+    /// Faults for the suite's manager: a YAML list as under `faults:` in a scenario, a scenario file, or a name from
+    /// the library (also `bugs/NAME`). Times of faults count from the moment at which the API server is ready. The key
+    /// `resources` of a fault from the library is ignored.
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
-    /// Draw random faults from this seed. A correct suite passes in spite of these faults.
+    /// Draw random faults from this seed. A correct suite passes in spite of random faults.
     #[arg(long, value_name = "SEED")]
     chaos: Option<u64>,
     /// The seed of all random choices, if --chaos gives none.
@@ -50,23 +50,23 @@ pub(super) struct Arguments {
     /// Continue after a failed seed, and count the failures.
     #[arg(long)]
     keep_going: bool,
-    /// Repeat the first failed seed N times, to report how often it fails.
+    /// Run the suite N more times with the first seed that failed, to report how often the suite fails.
     #[arg(long, value_name = "N", default_value_t = REPLAYS, value_parser = clap::value_parser!(u64).range(0..=REPLAYS_MAX))]
     replays: u64,
     /// In some intervals, change the order of events between different watches. The order of events within each watch
     /// stays.
     #[arg(long)]
     order: bool,
-    /// In some intervals, delay watches by up to K versions, so that caches are stale. The result says that the suite is safe, or names a
-    /// stale read and the write that followed from the read.
+    /// In some intervals, delay watches by up to K versions, so that caches are stale. The result says that the suite
+    /// tolerates stale caches, or names a stale read and the write that followed from the read.
     #[arg(long, value_name = "K")]
     stale: Option<u64>,
     /// Make each workload ready after this time. Default: workloads never become ready, as in a real envtest, which has no kubelet and no
     /// controllers.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<Span>,
-    /// Treat the client with this text in its user agent as the manager under test. Faults then hit no other client, and --chaos also
-    /// refuses writes of the manager.
+    /// Treat the client with this text in its user agent as the manager under test. With this flag, faults hit only the
+    /// manager, and --chaos also refuses the manager's writes.
     #[arg(long, value_name = "TEXT")]
     manager_agent: Option<String>,
     /// Treat this user, the common name of a client certificate, as the manager under test.
@@ -147,7 +147,7 @@ fn faults(name: &str) -> Result<Vec<Fault>> {
         let source =
             soak::named(name, Outside::default()).context("`--faults` is neither a list of faults nor a scenario")?;
         let faults = source.scenario.faults.iter().cloned();
-        // The library's faults name its own kinds; a suite has others.
+        // Faults of the library name the library's resources; a suite has others.
         faults.map(|fault| Fault { resource: None, ..fault }).collect()
     };
     let plays = |fault: &Fault| !matches!(fault.name.row().family, Family::Network | Family::Registry);

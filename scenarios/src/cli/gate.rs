@@ -11,11 +11,11 @@ use crate::gate::{self, Choice, Contestant, suite};
 use crate::out::out;
 use crate::scenario::{Outside, Source};
 
-/// Default scenario.
 const DEFAULT: &str = "gate";
-/// Default number of blocks per session. A block has four slices; with slices of 20 s, nine blocks take 18 minutes.
+/// Default number of blocks per session. A block has four slices (short measurements of one build); with slices of 20
+/// s, nine blocks take 18 minutes.
 const BLOCKS: u32 = 9;
-/// Blocks per session with `--quick`. With slices of 4 s, five blocks take less than two minutes.
+/// Blocks per session with `--quick`. With measurements of 4 s, five blocks take less than two minutes.
 const QUICK_BLOCKS: u32 = 5;
 const QUICK_SLICE: Span = Span::from_secs(3);
 const QUICK_SETTLE: Span = Span::from_millis(700);
@@ -26,7 +26,8 @@ const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
 /// Default number of seeds for a suite. Twenty seeds find a change that breaks one run in two. A change that breaks one
 /// run in ten needs more seeds.
 const SEEDS: u64 = 20;
-/// Allowed numbers of blocks per session. Fewer blocks give too few pairs of slices to decide; more blocks take days.
+/// Allowed numbers of blocks per session. Fewer blocks give too few pairs of measurements to decide; more blocks take
+/// days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 
 /// Arguments of `longhaul gate`.
@@ -36,8 +37,8 @@ const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A scenario file, or a name from the library. The scenario's phases describe one slice: warm-up, measured phase,
-    /// drain.
+    /// A scenario file, or a name from the library. The scenario's phases describe one slice (a short measurement of
+    /// one build): warm-up, measured phase, drain.
     #[arg(default_value = DEFAULT, conflicts_with = "again")]
     scenario: String,
     #[command(flatten)]
@@ -62,11 +63,11 @@ pub(super) struct Arguments {
     /// The suite's manager, by its user, as for `longhaul envtest`.
     #[arg(long, value_name = "NAME", requires = "suite")]
     manager_user: Option<String>,
-    /// Take at most five minutes, for a pull request, with shorter and fewer slices.
+    /// Take at most five minutes, for a pull request, with fewer and shorter measurements.
     #[arg(long)]
     quick: bool,
-    /// Number of blocks per session; a block has four slices. Default: 9, or 5 with --quick, but no more than fit into
-    /// --at-most.
+    /// Number of blocks per session; a block measures each build twice. Default: 9, or 5 with --quick, but no more than
+    /// fit into --at-most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     blocks: Option<u32>,
     /// The maximum time of the whole gate, including the second session, which confirms the first. Default: 40m, or 5m
@@ -76,7 +77,7 @@ pub(super) struct Arguments {
     /// Do not count instructions and allocations with callgrind, which takes a minute or more.
     #[arg(long)]
     no_callgrind: bool,
-    /// The seed of the order of slices and of the payloads. Default: the seed in the scenario file.
+    /// The seed of the order of measurements and of the payloads. Default: the seed in the scenario file.
     #[arg(long)]
     seed: Option<u64>,
     /// Switch on this planted bug in build A. Build A must be a program with planted bugs.
@@ -94,7 +95,7 @@ pub(super) struct Arguments {
     /// Print the verdict as JSON, as in `gate.json`, instead of text.
     #[arg(long)]
     json: bool,
-    /// Print no line per slice.
+    /// Print no line per measurement.
     #[arg(long, short)]
     quiet: bool,
 }

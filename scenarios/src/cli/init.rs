@@ -30,8 +30,8 @@ pub(super) struct Arguments {
     /// Build the program and run it for half a minute, without asking. Executes the project's code on your machine.
     #[arg(long)]
     yes: bool,
-    /// Do not build or run the program, and do not ask. The scenario file then marks every unconfirmed value with
-    /// `check`.
+    /// Do not build or run the program, and do not ask. Without this observation, the scenario file marks every
+    /// unconfirmed value with `check`.
     #[arg(long, conflicts_with = "yes")]
     no_run: bool,
     /// Run the written scenario once (a minute and a half) and print a summary of one screen. The exit code is that of the run, or 2 if

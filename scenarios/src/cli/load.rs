@@ -1,5 +1,5 @@
-//! `longhaul load`: sends load to any webhook, without a scenario and without an API server. Runs one measurement of a
-//! plan or of a recorded file, or the search for the highest rate.
+//! `longhaul load`: sends load to any webhook, without a scenario and without an API server. Sends a plan or a recorded
+//! file once, or searches for the highest rate.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,6 @@ pub(super) struct Arguments {
     record: Option<PathBuf>,
 }
 
-/// Runs `longhaul load` and returns the verdict.
 pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
     let Arguments { to, traffic, curve, .. } = arguments;
     if curve.capacity {

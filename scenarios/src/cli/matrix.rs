@@ -27,8 +27,8 @@ pub(super) struct Arguments {
     /// than the scenario's drain. Default with `--own-clocks`: 11m.
     #[arg(long)]
     drain: Option<units::Span>,
-    /// Keep each client's own timeouts for silent watches and its own interval between lists, instead of the short ones of the bug's
-    /// scenario. The clocks of clients then run faster: see `--clock-rate`.
+    /// Keep each client's own timeouts for silent watches and its own interval between lists, instead of the short
+    /// times of the bug's scenario. With this flag, the clocks of clients run faster: see `--clock-rate`.
     #[arg(long)]
     own_clocks: bool,
     /// Run the clocks of the clients N times faster. Default: 1 (unchanged), with `--own-clocks` 30. All times in the table are times on
@@ -80,7 +80,7 @@ fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow
         let question = scenario.description.trim().to_owned();
         let length_ms = u64::try_from((scenario.phases.total() * clock_rate).as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
-        // The scenario sets these clocks for the built-in service. Every client with an option for them gets the same
+        // The scenario sets these timeouts for the built-in service. Every client with such options gets the same
         // values.
         let settings =
             scenario.subject.service_mut().and_then(|service| service.settings.take()).filter(|_| !own_clocks);

@@ -36,7 +36,7 @@ pub(super) enum Command {
 
 #[derive(clap::Args)]
 pub(super) struct Kube {
-    /// The port on 127.0.0.1; 0 takes a free one.
+    /// The port on 127.0.0.1; 0 takes a free port.
     #[arg(long, default_value_t = 6443)]
     port: u16,
     /// The file for the kubeconfig, readable by this user only. An existing file that another program wrote is not
@@ -46,11 +46,11 @@ pub(super) struct Kube {
     /// Overwrite the file of --kubeconfig even if another program wrote it.
     #[arg(long)]
     force: bool,
-    /// The token of the kubeconfig's user. Default: a random one.
+    /// The token of the kubeconfig's user. Default: a random token.
     #[arg(long)]
     token: Option<String>,
-    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start of the mock. The faults hit
-    /// every client.
+    /// A YAML list of faults, as under `faults:` in a scenario. Times of faults count from the start of the mock. The
+    /// faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
     /// The time between two bookmarks of a watch, if the watch asks for bookmarks.
@@ -62,7 +62,8 @@ pub(super) struct Kube {
     /// The users that may call: a CSV file `token,user,uid,"group1,group2"`, as for kube-apiserver's --token-auth-file.
     #[arg(long)]
     tokens: Option<PathBuf>,
-    /// Allow every request, or let RBAC rules decide. In both modes, requests are recorded, to derive the minimal Role.
+    /// Allow every request, or let RBAC rules decide. With either value, requests are recorded, to derive the minimal
+    /// Role.
     #[arg(long, value_enum, default_value_t = Authorization::Allow)]
     authorization: Authorization,
     /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads never become ready.
@@ -83,7 +84,7 @@ enum Authorization {
 
 #[derive(clap::Args)]
 pub(super) struct Registry {
-    /// The port on 127.0.0.1; 0 takes a free one.
+    /// The port on 127.0.0.1; 0 takes a free port.
     #[arg(long, default_value_t = 5000)]
     port: u16,
     /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead of 127.0.0.1, such as the address of a bridge that nodes reach. Unless
@@ -100,14 +101,14 @@ pub(super) struct Registry {
     /// The seed of the images' content, and of random choices of faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start of the mock. The faults hit every
-    /// client.
+    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times of faults count from the start of
+    /// the mock. The faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
     /// How clients authenticate to pull and push. The mock prints the name and the password.
     #[arg(long, value_enum, default_value_t = Auth::None)]
     auth: Auth,
-    /// The rate of requests that the registry accepts, such as 50/s. Further requests get status 429.
+    /// The rate of requests that the registry accepts, such as 50/s. Requests above this rate get status 429.
     #[arg(long)]
     rate_limit: Option<units::Rate>,
     /// The number of requests that --rate-limit accepts at once (burst).
@@ -320,7 +321,6 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     Ok(())
 }
 
-/// A new random password.
 fn password() -> Result<String> {
     let mut bytes = [0; 12];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gave no random numbers"))?;

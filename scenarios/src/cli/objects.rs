@@ -11,12 +11,12 @@ use crate::scenario::{Ground, Manifest, read_manifests};
 
 /// Maximum size of a file with a template or a `CustomResourceDefinition`. A template has a few KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Suffix after a file name. With this suffix, the webhook must refuse the object in the file.
+/// Suffix after the name of a file whose object the webhook must refuse.
 const DENIED: &str = "=denied";
 
 /// The objects to send, from files with templates and from `CustomResourceDefinition`s.
 pub(super) fn objects(files: &[String], definitions: &[PathBuf]) -> Result<Vec<Own>> {
-    // The user who typed a path may read it.
+    // Any path is allowed, because the user typed it.
     let definitions = read_manifests(&Ground::looked_at(Path::new("")), definitions)
         .map_err(|text| anyhow::anyhow!("{}", text.replacen("`controlPlane.manifests`", "--crd", 1)))?;
     let definitions: Vec<&Manifest> = definitions.iter().filter(|one| one.is_definition()).collect();

@@ -25,7 +25,6 @@ const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
 /// Features that the built-in service lacks, because the service watches one kind and writes no objects.
 const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
-/// Default scenario.
 const DEFAULT: &str = "smoke";
 /// The argument that selects all documented bugs; `bugs/NAME` selects one bug.
 const BUGS: &str = "bugs";
@@ -48,16 +47,16 @@ pub(super) struct Arguments {
     /// steady phase gets the rest.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
-    /// Divide the lifetimes of watches, tokens, history and idle connections of the mock control plane by N. A run of minutes then has as
-    /// many reconnects as a day. Faults and phases keep their times.
+    /// Divide the lifetimes of watches, tokens, history and idle connections of the mock control plane by N. A
+    /// compressed run of minutes has as many reconnects as a day. Faults and phases keep their times.
     #[arg(long, value_name = "N")]
     compress: Option<u32>,
     /// Run the subject's own clock N times faster, and shorten lifetimes on the server by the same factor. Works for any 64-bit program,
     /// also static programs and Go programs. Needs ptrace.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
-    /// The control plane, instead of the one in the scenario file. Faults that only the mock can inject are skipped, and the report lists
-    /// them.
+    /// The control plane, instead of the control plane in the scenario file. Faults that only the mock can inject are
+    /// skipped, and the report lists them.
     #[arg(long, value_enum)]
     control_plane: Option<ControlPlaneKind>,
     #[command(flatten, next_help_heading = "An existing cluster, or a kind cluster")]
@@ -77,7 +76,7 @@ pub(super) struct Arguments {
     /// Switch on this planted bug in the subject, to check that a judge catches it.
     #[arg(long)]
     plant: Option<String>,
-    /// The service to test, instead of the one beside `longhaul`.
+    /// The service to test, instead of `longhaul-service` beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
     /// Record and draw this series of the subject's own metrics, such as `workqueue_depth{name="pods"}`. May be given several times.
@@ -98,8 +97,8 @@ pub(super) struct Arguments {
     /// With `bugs`: the number of documented bugs that are run at the same time. Each run takes its own ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
     jobs: u16,
-    /// The client: a name from `cargo xtask matrix --list`, or a folder with a `subject.yaml` (`FOLDER#COLUMN` if that file has several
-    /// columns). The file gives the client's command and the features that the client lacks.
+    /// The client: a name from `cargo xtask matrix --list`, or a folder with a `subject.yaml` (`FOLDER#COLUMN` if that
+    /// file has several columns). The `subject.yaml` gives the client's command and the features that the client lacks.
     #[arg(long, value_name = "WHAT", conflicts_with = "command", help_heading = "A client")]
     subject: Option<String>,
     #[command(flatten, next_help_heading = "A client")]
@@ -284,7 +283,6 @@ fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     })
 }
 
-/// Whether the built-in service is the subject.
 fn is_service(arguments: &Arguments, source: &Source) -> bool {
     source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
 }

@@ -126,7 +126,7 @@ pub(super) struct Curve {
 /// Flags for the output.
 #[derive(clap::Args)]
 pub(super) struct Output {
-    /// Write the result as JSON to a file. `-` prints it to stdout instead of the summary.
+    /// Write the result as JSON to a file. `-` prints the result to stdout instead of the summary.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
     /// Write the histogram of every second in the standard interval log format of HdrHistogram.
@@ -193,8 +193,7 @@ impl To {
     }
 
     fn webhook(&self) -> Result<Webhook> {
-        // It is refused here already, because the target is shown from now on: in summaries, results, and by other
-        // processes.
+        // A URL with a user name is refused here, before summaries, results and other processes show the target.
         let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
         let example = "write for example https://127.0.0.1:8443/mutate";
@@ -264,7 +263,7 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
 /// An error with the names of flags instead of the keys of scenario files.
 fn as_flag(error: Error) -> anyhow::Error {
     match error {
-        // Several flags make one shape; the text names the flag.
+        // Several flags describe the shape, and the error text already names the flag.
         Error::Config { key: "shape", problem } => anyhow::anyhow!(problem),
         Error::Config { key, problem } => {
             let flag = key.chars().fold(String::new(), |flag, c| match c {
@@ -278,7 +277,7 @@ fn as_flag(error: Error) -> anyhow::Error {
     }
 }
 
-/// The job of the flags, and the plan from a recorded file.
+/// The job that the flags describe, and the plan from a recorded file.
 pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
     let mut config = traffic.config()?;
     config.replay = Some(file);

@@ -1,5 +1,5 @@
-//! `longhaul worker`: one of several processes that send shares of one plan. `longhaul load --workers N` starts workers
-//! on this machine, and `--worker COMMAND` starts a worker elsewhere.
+//! `longhaul worker`: one of several processes that together send the requests of one plan. `longhaul load --workers N`
+//! starts workers on this machine, and `--worker COMMAND` starts a worker elsewhere.
 
 use std::io::IsTerminal as _;
 
@@ -31,9 +31,9 @@ async fn run(attached: bool) -> Result<()> {
     work(tokio::io::stdin(), tokio::io::stdout()).await.map_err(anyhow::Error::msg)
 }
 
-/// Waits for the empty line that the coordinator sends after it attached to a Pod's stdin. The coordinator would lose
-/// output before this line. Returns whether the empty line came before the end of the input. Reads only one byte,
-/// because the rest of the input belongs to the coordinator.
+/// Waits for the empty line that the coordinator sends after it attached to a Pod's stdin. Output that the worker
+/// printed earlier would not reach the coordinator. Returns whether the empty line came before the end of the input.
+/// Reads only one byte, because the rest of the input belongs to the coordinator.
 async fn is_heard() -> Result<bool> {
     let byte = tokio::task::spawn_blocking(|| {
         use std::io::Read as _;

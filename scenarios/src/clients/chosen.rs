@@ -1,6 +1,6 @@
 //! Finds the subject for a command-line argument: a client by name, a folder with a `subject.yaml`, or a command.
 //!
-//! Owns the order in which these three meanings are tried, and passes the timeouts of a scenario to a client.
+//! Owns the order in which client, folder and command are tried, and passes the timeouts of a scenario to a client.
 
 use super::{Column, Missing, named};
 use crate::scenario::Scenario;
@@ -73,7 +73,8 @@ impl Chosen {
         }
     }
 
-    /// Installs missing packages. The client gets the timeouts of the scenario (`clocks`) unless it keeps its own.
+    /// Installs missing packages. The client gets the timeouts of the scenario (`clocks`) unless it keeps its own
+    /// timeouts.
     pub(crate) async fn start(&self, clocks: &[String]) -> Result<Start, Missing> {
         let (mut start, words) = match self {
             Self::Client(column) => {

@@ -7,16 +7,14 @@ use serde::Deserialize;
 
 use crate::scenario::Need;
 
-/// One client with its versions and modes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Client {
     /// The client's name in its package registry.
     #[serde(rename = "client")]
     pub(super) name: String,
-    /// How the adapter is started.
     pub(super) run: Run,
-    /// Settings that are shorter than the client's defaults, as text for a table.
+    /// Timeouts and intervals that are shorter than the client's defaults, as text for a table.
     #[serde(default)]
     pub(super) clocks: String,
     /// The installation into the client's folder, for a client that is started by `command`.
@@ -34,7 +32,6 @@ pub(super) struct Client {
     pub(super) columns: Vec<Entry>,
 }
 
-/// How a client is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Install {
@@ -61,11 +58,11 @@ pub(super) enum Run {
     Java(String),
     /// A program that a build puts beside `longhaul`.
     Program(String),
-    /// Program and arguments. Names of files in the folder become paths.
+    /// Program and arguments. File names in the client's folder are replaced by paths.
     Command(Vec<String>),
 }
 
-/// One version of a client, used in one way.
+/// A column of the matrix: one version and one mode of a client.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Entry {
@@ -82,7 +79,7 @@ pub(super) struct Entry {
     /// Features that the client lacks in this version or mode.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// The only HTTP version that the client is offered; empty for both.
+    /// The only HTTP version that the client is offered; empty for HTTP/1.1 and HTTP/2.
     #[serde(default)]
     pub(super) http: Vec<u8>,
 }

@@ -34,7 +34,7 @@ pub enum Error {
     Install { id: String, command: String, folder: PathBuf, why: String },
 }
 
-/// The columns of a client by name, or all columns of a folder. `None` if neither exists.
+/// The columns of a client by name, or all columns of a folder. `None` if the name is neither a client nor a folder.
 pub fn named(name: &str) -> Result<Option<Vec<Column>>, Error> {
     let ours: Vec<Column> = columns().into_iter().filter(|column| column.id() == name).collect();
     if !ours.is_empty() {
@@ -83,7 +83,7 @@ fn read(file: &Path) -> Result<Vec<Column>, Error> {
     Ok(entries.into_iter().map(column).collect())
 }
 
-/// Installs missing packages. Returns the command, with paths of its files.
+/// Installs missing packages. Returns the start command with paths of the client's files.
 pub(super) async fn command(column: &Column, words: &[String]) -> Result<Vec<String>, Error> {
     let Some(folder) = &column.folder else { return Ok(words.to_vec()) };
     install(column, folder).await?;

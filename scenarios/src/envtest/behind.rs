@@ -53,11 +53,10 @@ pub(crate) struct Suspect {
     /// The change that the cache lacked: `added`, `modified` or `deleted`.
     pub change: String,
     pub revision: u64,
-    /// Age of this change at the time of the write.
+    /// Age of the missing version at the time of the write.
     pub age_us: u64,
     /// Whether the client itself had written the missing version.
     pub was_own: bool,
-    /// How probably this write did harm.
     pub weight: Weight,
 }
 
@@ -253,7 +252,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// All events in the order of time. A version that was sent at the time of a write counts as known.
+/// All events of a control plane in the order of time. A version that was sent at the time of a write counts as known.
 fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
     let writes = plane.requests.iter().filter(|request| {
         matches!(request.method.as_str(), "POST" | "PUT" | "PATCH" | "DELETE")
@@ -268,7 +267,8 @@ fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
     all.into_iter().map(|(_, _, moment)| moment).collect()
 }
 
-/// How probably a write was wrong because its client lacked the version `unseen`; `None` if both are unrelated.
+/// How probably a write was wrong because its client lacked the version `unseen`; `None` if write and version are
+/// unrelated.
 fn weight(
     write: &RequestLine,
     place: &Place<'_>,

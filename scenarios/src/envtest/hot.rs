@@ -37,7 +37,7 @@ struct Busiest {
 }
 
 impl Hot {
-    /// Adds the repeated requests to one control plane.
+    /// Adds the requests that were repeated at one control plane.
     pub fn add(&mut self, plane: &Plane, manager: &Manager) {
         let own: BTreeSet<u64> = plane
             .requests
@@ -70,7 +70,8 @@ impl Hot {
     }
 }
 
-/// Stores the number of repetitions of a request. Of several control planes, the highest number is kept.
+/// Stores the number of repetitions of a request. If several control planes got the request, the highest number is
+/// kept.
 fn note(rows: &mut BTreeMap<String, usize>, what: String, times: usize) {
     if rows.len() < ROWS_MAX || rows.contains_key(&what) {
         let most = rows.entry(what).or_default();
@@ -106,7 +107,7 @@ fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
                 (other.plural, other.group, other.namespace) == (place.plural, place.group, place.namespace)
             })
     });
-    // Specs that create and delete an object of one name read it as often as it changes.
+    // Tests that recreate an object under one name read the object about as often as it changes.
     changes.count() * 4 >= busiest.times
 }
 

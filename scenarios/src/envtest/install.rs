@@ -1,6 +1,6 @@
 //! Creates links to this program in the folders where test kits look for kube-apiserver, etcd and kubectl.
 //!
-//! Started by such a link, the program acts as the tool with the link's name.
+//! If the program is started by a link, it acts as the tool with the link's name.
 
 use std::path::{Path, PathBuf};
 

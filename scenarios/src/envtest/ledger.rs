@@ -2,7 +2,7 @@
 //!
 //! Collects refusals, conflicts, watches that stayed open, and faults without hits, with the test during which each
 //! happened. The module `hot` finds hot loops, and `behind` finds writes that were based on stale reads. Only `--judge`
-//! turns these facts into an exit code.
+//! turns the collected facts into an exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::results::{self, Test};
 
 /// Maximum number of entries of a list in the merged record, because some suites have thousands of tests.
 const ROWS_MAX: usize = 1000;
-/// Number of equal intervals of a suite's time line.
+/// Number of equal intervals into which a suite's time line is divided.
 const STRETCHES: u64 = 120;
 
 #[derive(Debug, Default, Serialize)]

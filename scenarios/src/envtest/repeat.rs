@@ -16,7 +16,7 @@ use crate::signals::Signals;
 const SEED: u64 = 1;
 const SEEDS_SHOWN: usize = 20;
 
-/// The numbers of runs and of repetitions.
+/// How often a suite is run, and how often a failed seed is repeated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
     /// Maximum number of runs, each with the next seed.
@@ -158,14 +158,14 @@ impl Played {
 }
 
 impl Runs {
-    /// Adds a run. Returns whether the run failed.
+    /// Counts a run, and returns whether the run failed.
     fn add(&mut self, played: &Played) -> bool {
         self.ran += 1;
         self.reads.merge(&played.ledger.reads);
         match played.code {
             exit::PASS if !played.is_disturbed => self.undisturbed.push(played.seed),
             exit::PASS => {}
-            // The suite passed, but the facts for `--judge` are not there.
+            // The suite passed, but `--judge` had too few facts.
             exit::INCONCLUSIVE if played.suites == exit::PASS => self.undecided.push(played.seed),
             code => self.failed.push((played.seed, code)),
         }

@@ -1,7 +1,7 @@
 //! Parses the results of a suite's tests: `go test -json` or JUnit. Does no I/O.
 //!
-//! Owns the times of tests. JUnit contains only the start of the suite and the duration of each test, so this module
-//! assumes that tests run one after the other.
+//! Owns the start and end times of tests. JUnit contains only the start of the suite and the duration of each test, so
+//! this module assumes that tests run one after the other.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const MESSAGE_MAX: usize = 400;
 /// Maximum number of lines of output that are kept while a Go test runs.
 const LINES_MAX: usize = 200;
 
-/// Parses the tests in a file of either format.
+/// Parses the tests in a file of `go test -json` or JUnit.
 pub(super) fn tests(text: &str) -> Vec<Test> {
     if text.trim_start().starts_with('<') { of_junit(text) } else { of_go(text) }
 }

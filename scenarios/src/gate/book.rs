@@ -23,7 +23,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Starts the record in this folder. The folder already exists, because the builds were started with it.
+    /// Starts the record in this folder. The folder already exists, because the started builds write logs into it.
     pub(super) fn create(folder: &Path, header: Header) -> Result<Self> {
         let path = folder.join(FILE);
         let file = File::create_new(&path).with_context(|| format!("failed to create {}", path.display()))?;

@@ -1,8 +1,8 @@
 //! Counts instructions and allocations with callgrind. Each build runs once more, alone and some fifty times slower,
 //! with its own control plane.
 //!
-//! A count is the difference of two dumps, one dump before and one dump after the counted reviews (or changes), so the
-//! count excludes start and end of the program. [`profile`] parses the dumps.
+//! A count is the difference of two dumps, before and after the counted reviews (or changes), so it excludes start and
+//! end of the program.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
 /// If at least this much time is left, the thorough numbers of reviews are used.
 const IS_THOROUGH: Duration = Duration::from_secs(45);
-/// Number of reviews before the count, in quick and thorough mode. They fill caches and load code.
+/// Number of uncounted reviews before the count, in quick and thorough mode. Uncounted reviews fill caches and load
+/// code.
 const WARM: [u64; 2] = [50, 200];
 /// Number of counted reviews, in quick and thorough mode: enough to spread occasional work evenly.
 const COUNTED: [u64; 2] = [150, 500];
@@ -34,8 +35,8 @@ const COUNTED: [u64; 2] = [150, 500];
 const POPULATION_MAX: u32 = 50;
 const CHANGES: f64 = 100.0;
 const CHURN: Duration = Duration::from_secs(1);
-/// Number of rounds of counted changes. The grouping of events and other work of a controller differ between rounds.
-/// The extremes of three rounds decide, as in other counts.
+/// Number of times that the counted changes are repeated. The grouping of events and other work of a controller differ
+/// between repetitions. As with other counts, the gate compares the lowest and the highest of the three counts.
 const ROUNDS: usize = 3;
 /// Interval of checks whether all events have reached the program.
 const POLL: Duration = Duration::from_millis(50);
@@ -59,8 +60,8 @@ pub(super) struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// Counts the build that these options start. Returns the figures per request and per event, and the reason if some
-    /// figures are missing.
+    /// Counts instructions and allocations of the build that these options start. Returns the figures per request and
+    /// per event, and the reason if some figures are missing.
     pub(super) async fn count(&self, options: &Options) -> Result<(Vec<(Metric, f64)>, Option<String>)> {
         let thorough = usize::from(self.left() > IS_THOROUGH);
         let slowed = Slowed::write(options, self.folder, self.left())?;
@@ -91,7 +92,7 @@ impl Counting<'_> {
         counted.map(|()| (found, missing))
     }
 
-    /// Counts rounds of changes, after one uncounted round.
+    /// Counts instructions and allocations of several churns, after one uncounted churn.
     async fn events(&self, stand: &Testbed<'_>, dumps: &mut Dumps<'_>) -> Result<Vec<(Metric, f64)>> {
         let mut found = Vec::new();
         self.churn(stand, self.seed).await?;
@@ -108,7 +109,7 @@ impl Counting<'_> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Sends this many reviews one after the other. Returns the number of answers.
+    /// Sends the given number of reviews one after the other. Returns the number of answers.
     async fn fill(&self, stand: &Testbed<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
         let mut config = config.clone();
         // Only the number of the plan's requests counts, not their times.

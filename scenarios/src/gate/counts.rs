@@ -1,5 +1,5 @@
-//! Counts system calls, instructions and allocations before the slices of a session. Counts are exact even on a noisy
-//! machine.
+//! Counts system calls, instructions and allocations before a session measures the builds under load. Counts are exact
+//! even on a noisy machine.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -119,7 +119,7 @@ impl Pass<'_> {
         let is_told = |metric: Metric| matches!(metric, Metric::Instructions | Metric::InstructionsPerEvent);
         let has = |counted: &[(Metric, f64)], metric: Metric| counted.iter().any(|(one, _)| *one == metric);
         for (side, counted, other) in [(Side::A, a, b), (Side::B, b, a)] {
-            // Only both sides together make a comparison.
+            // A metric is recorded only if both builds have it.
             let wanted = |metric: Metric| has(other, metric) && !(has_instructions && is_told(metric));
             for (metric, value) in counted.iter().copied().filter(|(metric, _)| wanted(*metric)) {
                 book.write(&Line::Counted(Counted { session: self.session, side, metric, value }))?;

@@ -1,7 +1,7 @@
 //! `longhaul gate init`: writes CI workflows into a user's repository.
 //!
-//! Owns two templates, one for GitHub Actions and one for GitLab CI. Never overwrites existing files. The workflows
-//! compare the scenario's command with the programs of two checkouts.
+//! Owns two templates, one for GitHub Actions and one for GitLab CI. Never overwrites existing files. The workflows run
+//! the scenario's command with the programs of two checkouts, and compare both.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ impl Project {
         self.program.trim_start_matches("./")
     }
 
-    /// The scenario's command with its arguments. If the scenario does not exist yet, only the program.
+    /// The scenario's command with its arguments. If the scenario does not exist yet, returns only the program.
     fn command(&self, folder: &Path) -> Result<Command> {
         let path = folder.join(&self.scenario);
         if !path.exists() {
@@ -129,7 +129,8 @@ impl Project {
 }
 
 impl Command {
-    /// The command with another program, for use inside double quotes in a shell. The gate splits the command again.
+    /// The command with another program, for use inside double quotes in a shell. The gate splits the command into
+    /// arguments again.
     fn within(&self, program: &str) -> String {
         let word = |(at, word): (usize, &String)| {
             if at == self.program {

@@ -1,8 +1,9 @@
 //! Counts events of a process tree with `perf stat`: system calls, and instructions if the processor has usable
 //! counters.
 //!
-//! Counting slows down each system call, so the gate counts in separate passes and never in a slice. `perf` reports on
-//! its control pipe when it has started to count, so that a pass begins at the right time.
+//! Counting slows down each system call, so the gate counts in separate passes and never while it compares the builds
+//! under load. `perf` reports on its control pipe when it has started to count, so that a pass begins at the right
+//! time.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -9,11 +9,11 @@ use reports::gate::order::BLOCK;
 
 use super::work::Work;
 
-/// Minimum number of blocks; fewer blocks give too few pairs of slices to decide.
+/// Minimum number of blocks; fewer blocks give too few pairs of measurements to decide.
 pub(super) const BLOCKS_LEAST: u32 = 3;
 /// Expected time to start both builds.
 const START: Duration = Duration::from_secs(5);
-/// Time of a slice beyond its phases, for plans, threads and the last answers.
+/// Time of one measurement beyond its phases, for plans, threads and the last answers.
 const ASIDE: Duration = Duration::from_millis(400);
 /// Lowest expected rate at which objects are created or deleted, including the time until the subject has seen the last
 /// object.
@@ -23,7 +23,7 @@ const SEEN: Duration = Duration::from_millis(200);
 const PASSES: u32 = 6;
 const SESSIONS: u32 = 2;
 
-/// Times of a session's work beyond its slices.
+/// The times that a session spends on warm-up and counting.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Besides {
     /// Time of full load, and time of churn, to warm up a build.
@@ -72,7 +72,7 @@ impl Plan {
         elapsed + elapsed / blocks.max(1) <= self.share
     }
 
-    /// Whether another pair of slices fits into the session's time.
+    /// Whether another pair of measurements fits into the session's time.
     pub(super) fn has_room_for_pair(&self, slices: usize, elapsed: Duration) -> bool {
         let slices = u32::try_from(slices).unwrap_or(u32::MAX).max(1);
         elapsed + elapsed / slices * 2 <= self.share
@@ -94,7 +94,7 @@ impl Plan {
     }
 }
 
-/// Time of a session's work besides its slices.
+/// Time that a session spends on the start, warm-up and counting.
 fn once(work: &Work, besides: Besides) -> Duration {
     let [filled, watches] = besides.warm;
     let reviews = work.reviews.as_ref().map_or(Duration::ZERO, |_| filled * 2 + besides.pass * PASSES);
@@ -134,7 +134,7 @@ mod tests {
         Besides { warm: [Duration::from_millis(1500); 2], pass: Duration::from_millis(1500), callgrind: None };
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// Pairs of slices are repeated while the session's time lasts.
+    /// Pairs of measurements are repeated while the session's time lasts.
     #[test]
     fn a_pair_is_played_again_where_there_is_room() {
         let plan = Plan { blocks: 3, session: MINUTE, share: 2 * MINUTE };

@@ -1,5 +1,5 @@
-//! One slice: sends load to one build and measures its cost. Reviews come first if the scenario sends any, then changes
-//! of objects.
+//! One slice of a gate: sends load to one build for a short time and measures its cost. A slice begins with reviews, if
+//! the scenario has reviews, and ends with changes of objects.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,28 @@ use super::work::{EVENTS_LEAST, Work};
 use crate::observer::{Strain, Usage};
 use crate::run::{Events, Testbed};
 
-/// Longest wait for open calls at the end of a slice.
+/// Longest wait for open calls at the end of a measurement.
 pub(super) const DRAIN: Duration = Duration::from_secs(11);
 /// Time between the start of the threads and the first request, so that the threads are ready in time.
 const LEAD: Duration = Duration::from_millis(200);
-/// Maximum share of a slice's changes that the control plane may refuse. Above this share, both builds may have done
-/// different work.
+/// Maximum share of the changes in one measurement that the control plane may refuse. Above this share, the two builds
+/// may have done different work.
 const REFUSED_MOST: f64 = 0.01;
 
-/// The position of a slice in the gate: session, index, build (side A or B) and seed.
+/// The position of a measurement in the gate: session, index, build (side A or B) and seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) session: u32,
     pub(super) block: u32,
     pub(super) number: u32,
     pub(super) side: Side,
-    /// Seed of the payload. All slices of a block have the same seed, so that pairs and slices of the same build are
-    /// comparable.
+    /// Seed of the payload. All measurements of a block have the same seed, so that their results are comparable.
     pub(super) seed: u64,
 }
 
 impl Place {
-    /// The slice with this index in a session. A repeated slice has the same index, and so the same payload.
+    /// The measurement with this index in a session. A repeated measurement has the same index as before, and so the
+    /// same payload.
     pub(super) fn of(seed: u64, session: u32, index: u32, side: Side) -> Self {
         let block = index / BLOCK;
         let seed = seed + u64::from(session) * 10_000 + u64::from(block);
@@ -73,7 +73,7 @@ fn each(total: f64, of: u64) -> Option<f64> {
     (of > 0).then(|| total / of as f64)
 }
 
-/// Sends the reviews of a slice, and measures their cost after the settling time.
+/// Sends the reviews of one measurement, and measures their cost after the settling time.
 async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;
@@ -149,14 +149,14 @@ async fn events(stand: &Testbed<'_>, work: &Work, place: Place, slice: &mut Slic
     Ok(())
 }
 
-/// Sets the figures of a slice with changes of objects and without reviews.
+/// Sets the figures of a measurement with changes of objects and without reviews.
 fn set_alone(slice: &mut Slice, at_rest: &Usage, pressure: Pressure, lasted: Duration) {
     slice.values.insert(Metric::Memory, at_rest.anon_bytes as f64);
     slice.pressure = pressure;
     slice.lasted_ms = crate::clock::millis(lasted);
 }
 
-/// The load on the machine since an earlier reading.
+/// The load on the machine since `since` was measured.
 fn pressure(since: &Strain) -> Pressure {
     let [cpu, io, steal] = Strain::read().since(since);
     Pressure { cpu, io, steal, lateness_us: 0 }

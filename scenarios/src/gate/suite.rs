@@ -2,7 +2,7 @@
 //! with the same faults.
 //!
 //! Owns the order of runs and the decision. The suite runs in both checkouts with the same seeds, in the order ABBA. An
-//! exact sign test uses only seeds that fail in one of both checkouts, because all other seeds say nothing about the
+//! exact sign test uses only seeds that fail in exactly one checkout, because all other seeds say nothing about the
 //! change.
 
 use std::fmt::Write as _;
@@ -19,11 +19,10 @@ use crate::signals::Signals;
 
 /// Maximum probability of a false alarm.
 const CHANCE: f64 = 0.05;
-/// Minimum number of seeds. With five, the probability of a false alarm is one half to the power of five, the first
-/// value below [`CHANCE`].
+/// Minimum number of seeds. With five seeds, the probability of a false alarm is one half to the power of five, the
+/// first value below [`CHANCE`].
 pub(crate) const SEEDS_MIN: u64 = 5;
 
-/// Settings of `--suite` from the command line.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) command: Vec<String>,
@@ -61,7 +60,6 @@ enum Verdict {
     Invalid,
 }
 
-/// The result of the comparison of two checkouts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Judgement {
@@ -276,7 +274,7 @@ mod tests {
         assert_eq!(judge(vec![pair(1, 0, 0)], true).verdict, Verdict::Invalid);
         let untouched = Pair { hits: [0, 0], ..pair(1, 0, 0) };
         assert_eq!(judge(vec![untouched], false).verdict, Verdict::CannotSay);
-        // A checkout is not better because no fault hit it.
+        // A checkout does not count as better if no fault hit it.
         let spared = (1..6).map(|seed| Pair { hits: [1, 0], ..pair(seed, 1, 0) }).collect();
         let judgement = judge(spared, false);
         assert!(judgement.verdict == Verdict::CannotSay && judgement.reason.contains("in B"), "{judgement:?}");

@@ -1,4 +1,4 @@
-//! The work in the slices of a gate: lengths of the phases, and the load. Does no I/O.
+//! The work in each measurement of a gate: lengths of the phases, and the load. Does no I/O.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use units::Rate;
 use crate::run::While;
 use crate::scenario::Source;
 
-/// Longest wait until a slice's churn ends and the subject has seen all versions.
+/// Longest wait until the churn of a measurement ends and the subject has seen all versions.
 const SETTLE_MAX: Duration = Duration::from_secs(3);
-/// Minimum number of requests in a slice, so that the median can be compared.
+/// Minimum number of requests in one measurement, so that the median can be compared.
 const REQUESTS_LEAST: f64 = 200.0;
-/// Minimum number of events in a slice, so that the lag can be compared.
+/// Minimum number of events in one measurement, so that the lag can be compared.
 pub(super) const EVENTS_LEAST: usize = 100;
 
-/// The lengths of the phases of a slice.
+/// The lengths of the phases of one measurement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub(super) settle: Duration,
@@ -34,7 +34,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Reads the work from a scenario. The phases of the scenario describe one slice.
+    /// Reads the work from a scenario. The phases of the scenario describe one measurement of a build.
     pub(super) fn of(source: &Source) -> Result<Self> {
         let (scenario, origin) = (&source.scenario, &source.origin);
         let reviews = scenario.admission.clone();
@@ -73,7 +73,7 @@ impl Work {
         Ok(work)
     }
 
-    /// Number of changes per slice whose lag is measured.
+    /// Number of changes in one measurement whose lag is measured.
     fn changes_measured(&self) -> f64 {
         self.churn.map_or(0.0, |(_, rate)| rate * self.times.slice.as_secs_f64())
     }
@@ -91,8 +91,8 @@ impl Work {
         Ok(self)
     }
 
-    /// The churn of a slice. With reviews, the churn lasts as long as their settling time; without reviews, as long as
-    /// the measurement.
+    /// The churn of one measurement. With reviews, the churn lasts as long as their settling time; without reviews, as
+    /// long as the measurement.
     pub(super) fn events(&self, seed: u64) -> While {
         let Times { settle, slice, .. } = self.times;
         let (settle, length) = if self.reviews.is_some() { (Duration::ZERO, settle) } else { (settle, settle + slice) };
@@ -121,7 +121,7 @@ mod tests {
 
     const CHURN: &str = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 50, rate: RATE/s}\n";
 
-    /// If there are no reviews, the churn lasts as long as the measurement, and too few events are refused.
+    /// If there are no reviews, the churn lasts as long as the measurement, and a rate with too few events is refused.
     #[test]
     fn a_controller_that_only_watches_can_be_compared() {
         let watches = work(&CHURN.replace("RATE", "100")).unwrap();

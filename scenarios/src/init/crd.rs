@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// A custom resource with its `CustomResourceDefinition`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are facts of a definition, each by itself")]
 pub(crate) struct Crd {

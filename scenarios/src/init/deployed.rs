@@ -85,7 +85,7 @@ impl Workloads {
         }
     }
 
-    /// Keeps only objects whose file is wanted, if there are such objects.
+    /// Removes objects of unwanted files, unless no object would remain.
     pub(super) fn prefer(&mut self, is_wanted: &dyn Fn(&Path) -> bool) {
         if self.all.iter().any(|one| is_wanted(&one.file)) {
             self.all.retain(|one| is_wanted(&one.file));

@@ -39,8 +39,8 @@ const SKIPPED: &[&str] = &[
     "venv",
     "__pycache__",
 ];
-/// Folders in which Java builds put generated `CustomResourceDefinition`s. These folders are read, although the folders
-/// around them are skipped.
+/// Folders in which Java builds put generated `CustomResourceDefinition`s, read although the folders around them are
+/// skipped.
 const MADE: &[&str] =
     &["target/classes/META-INF/fabric8", "build/classes/java/main/META-INF/fabric8", "target/kubernetes"];
 

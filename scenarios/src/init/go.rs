@@ -18,7 +18,6 @@ mod kinds;
 pub(crate) use flags::Flags;
 pub(crate) use kinds::Kind;
 
-/// The facts from all Go source files of the project.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// The folder of each main package, with the flags that the package's files define.

@@ -47,7 +47,8 @@ pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>)
     }
 }
 
-/// Whether no symbolic link in a chart leads out of the project. Circular links end at the limit of entries.
+/// Whether no symbolic link in a chart leads out of the project. If links form a circle, the check ends at the limit of
+/// entries.
 fn stays_inside(root: &Path, chart: &Path) -> std::io::Result<bool> {
     let whole = root.canonicalize()?;
     let (mut open, mut entries) = (vec![root.join(chart)], 0);

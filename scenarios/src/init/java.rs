@@ -15,7 +15,6 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"\bfinalizerNa
 static OBSERVES: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"\bsetObservedGeneration\(|\bObservedGenerationAwareStatus\b"));
 
-/// The facts from all Java source files of the project.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// The full names of classes with a main method.
@@ -66,7 +65,7 @@ impl Sources {
         if !self.cleaned.contains(kind) {
             return None;
         }
-        // A computed name is not found here.
+        // If code computes the name, `named` is `None`.
         if self.is_named { self.named.clone() } else { Some(format!("{resource}/finalizer")) }
     }
 }

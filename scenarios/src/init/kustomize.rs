@@ -1,7 +1,7 @@
 //! The output of `kubectl kustomize` for the project's `config/`, if kubectl is installed.
 //!
 //! Chooses the folder, checks whether it may be built, and compares the output with the plain files. A kustomization
-//! can refer to resources on other machines, which kustomize would download. Such a kustomization is not built.
+//! that refers to resources on other machines is not built, because kustomize would download them.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -25,7 +25,6 @@ const COMPLAINT_MAX: u64 = 16 << 10;
 /// Timeout of a build, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The result of building a kustomization.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kustomized {
     None,
@@ -36,7 +35,8 @@ pub(crate) enum Kustomized {
         /// The path of the folder, relative to the project.
         folder: &'static str,
         objects: Vec<Value>,
-        /// All other objects: workloads and the objects that workloads need.
+        /// Objects that are neither definitions nor webhook configurations: workloads and the objects that workloads
+        /// need.
         others: Vec<Value>,
     },
 }

@@ -62,7 +62,7 @@ impl Framework {
     }
 }
 
-/// Handlers because of which kopf adds its finalizer to each object.
+/// Handlers for which kopf adds its finalizer to each object.
 const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
@@ -151,7 +151,7 @@ fn is_test(name: &str) -> bool {
     name == "conftest.py" || name.starts_with("test_") || name.ends_with("_test.py")
 }
 
-/// Starts a Python program that imports from its own package by its module name, from the folder above the package.
+/// If a Python program imports from its own package, starts it by module name, from the folder above the package.
 fn as_module(found: Language) -> Language {
     let module = found.file.with_extension("");
     let parts: Vec<String> = module.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();

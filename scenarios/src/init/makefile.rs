@@ -37,7 +37,7 @@ fn line(line: &str) -> Option<Built> {
     Some(Built { program: program.to_owned(), of: of.to_owned() })
 }
 
-/// Whether a word is `go`, or a usual variable for it.
+/// Whether a word of a command is `go`, or a usual variable for `go`.
 fn is_go(word: &str) -> bool {
     matches!(word.trim_start_matches(['@', '-']), "go" | "$(GO)" | "${GO}")
 }

@@ -16,9 +16,9 @@ pub(super) struct Defined {
     pub(super) samples: Vec<Sample>,
     /// `CustomResourceDefinition`s and webhook configurations as the file contains them.
     pub(super) objects: Vec<Value>,
-    /// Custom resources in any folder. Such objects are used as samples if a kind has no samples in a sample folder.
+    /// Custom resources in any folder, used as samples if a kind has no samples in a sample folder.
     pub(super) shown: Vec<Sample>,
-    /// Other objects in sample folders, which samples may need.
+    /// Objects in sample folders that samples may need.
     pub(super) companions: Vec<Value>,
     /// Workloads, and the objects that workloads need.
     pub(super) deployed: Vec<Value>,
@@ -166,7 +166,7 @@ pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
                 defined.shown.extend(yaml::object(&document).ok().and_then(|object| sample::read(file, &object)));
             }
             if !is_sample && deploys(&document) {
-                // Helm makes objects of a chart's templates.
+                // Helm renders objects that have template braces.
                 defined.deployed.extend(yaml::object(&document).ok().filter(|object| !has_template(object)));
             }
             continue;

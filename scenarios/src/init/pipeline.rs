@@ -12,11 +12,12 @@ const MAKE_SUITE: &str = include_str!("../../templates/init/suite.mk");
 const WORKFLOW: &str = include_str!("../../templates/init/github.yml");
 const MAKEFILE: &str = "Makefile";
 const WORKFLOW_FILE: &str = ".github/workflows/longhaul-soak.yml";
-/// The first line of Longhaul's section in a Makefile. kubebuilder's `make help` shows such lines as headings.
+/// The first line of Longhaul's section in a Makefile. kubebuilder's `make help` shows lines that begin with `##@` as
+/// headings.
 const HEADING: &str = "##@ Longhaul";
-/// The last line of Longhaul's section in a Makefile. Later lines are the project's own.
+/// The last line of Longhaul's section in a Makefile. Lines after this line belong to the project.
 const END: &str = "# End of Longhaul.";
-/// Begins any section of a Makefile.
+/// Start of the first line of any section of a Makefile.
 const ANY_HEADING: &str = "##@ ";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ fn change(name: &'static str, old: Option<&str>, text: String) -> Option<Change>
     (old != Some(text.as_str())).then(|| Change { name, difference: old.map(|old| difference(old, &text)), text })
 }
 
-/// The lines from the first to the last difference between both texts.
+/// The lines from the first to the last difference between the old and the new text.
 fn difference(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let begin = old.iter().zip(&new).take_while(|(one, other)| one == other).count();
@@ -135,7 +136,7 @@ mod tests {
         assert!(shown.lines().all(|line| line.starts_with('+')), "{shown}");
         std::fs::write(&path, &added.text).unwrap();
         assert_eq!(make(folder.path(), "longhaul.yaml").unwrap(), None, "it is there");
-        // Another version takes its place, and what follows stays.
+        // The section of another version is replaced, and later lines stay.
         let later = added.text.replace(env!("CARGO_PKG_VERSION"), "0.0.1") + "\n##@ Other\n\nother:\n\ttrue\n";
         std::fs::write(&path, later).unwrap();
         let renewed = make(folder.path(), "longhaul.yaml").unwrap().unwrap();
@@ -153,7 +154,7 @@ mod tests {
         let behind = "\nmine:\n\ttrue\n";
         std::fs::write(&path, added.replace(env!("CARGO_PKG_VERSION"), "0.0.1") + behind).unwrap();
         assert_eq!(make(folder.path(), "longhaul.yaml").unwrap().unwrap().text, added.clone() + behind);
-        // As an older version wrote it.
+        // An older version wrote no end line.
         std::fs::write(&path, added.replace(END, "")).unwrap();
         assert_eq!(make(folder.path(), "longhaul.yaml").unwrap().unwrap().text, added);
     }

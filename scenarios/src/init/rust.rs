@@ -22,7 +22,6 @@ const NAMES_MAX: usize = 10_000;
 /// Maximum length of a name that an API server accepts.
 const NAME_MAX: usize = 253;
 
-/// The facts from all Rust source files of the project.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     finalizers: BTreeSet<String>,

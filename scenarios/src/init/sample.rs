@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::Crd;
 
-/// Maximum depth of a value that may change. Values in lists do not change.
+/// Maximum depth of a value in a sample that may change with each write. Values in lists stay as in the sample.
 const DEPTH: usize = 4;
 /// Maximum size of a template. A larger template would make the scenario unreadable.
 const BYTES_MAX: usize = 16 << 10;
 /// Maximum difference between a changed number and the number in the sample.
 const REACH: i64 = 3;
-/// Words in names of fields whose values refer to an image, another object or an address. Such values do not change.
+/// Words in names of fields whose values do not change, because they refer to an image, another object or an address.
 const MEANT: &[&str] = &[
     "image", "name", "ref", "class", "url", "uri", "host", "version", "secret", "path", "type", "mode", "policy", "id",
     "key", "schedule", "address",
@@ -76,7 +76,7 @@ pub(super) fn plain_templates(samples: &[Sample], crd: &Crd) -> Vec<(PathBuf, Va
     let of = |sample: &&Sample| {
         sample.group == crd.group && sample.kind == crd.kind && sample.object["apiVersion"] == version.as_str()
     };
-    // The schema knows none of its fields, so an API server would drop all of them.
+    // If the schema has no field of the sample, an API server would drop all fields.
     let is_known = |spec: &serde_json::Map<String, Value>| spec.keys().any(|key| is_in(&crd.spec, key));
     let is_fine = |sample: &&Sample| {
         sample.object.to_string().len() <= BYTES_MAX && sample.object["spec"].as_object().is_some_and(is_known)
@@ -140,8 +140,8 @@ fn is_in(schema: &Value, key: &str) -> bool {
     schema["properties"].get(key).is_some() || schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-/// The rank of numbers, the best rank. A deeper path has a worse rank, because users mostly change values at the top of
-/// a spec.
+/// The rank of numbers as changing values: the best rank. A deeper path has a worse rank, because users mostly change
+/// values at the top of a spec.
 const NUMBER: u32 = 0;
 const TEXT: u32 = 10;
 const TRUTH: u32 = 20;

@@ -140,7 +140,7 @@ impl Seen {
         self.followed.iter().any(|followed| followed.resource == resource)
     }
 
-    /// The kind to churn: the one to which the program reacted most.
+    /// The kind that a scenario should churn, because the program reacted most to this kind.
     pub(crate) fn best(&self) -> Option<&Reaction> {
         self.reactions.first().filter(|reaction| reaction.requests > 0)
     }
@@ -183,7 +183,7 @@ impl Seen {
             None => names.push((METRICS_PORT_NAME, FREE_PORTS[8])),
         }
         if !self.serves_reviews() {
-            // Certificates of a run belong to a webhook.
+            // Only a webhook needs the run's certificate.
             let is_certificate = |text: &str| text.contains(CERTIFICATE);
             self.run.retain(|word| !is_certificate(word));
             self.variables.retain(|(_, value)| !is_certificate(value));
@@ -205,7 +205,6 @@ impl Seen {
         self.rename(&[(METRICS_PORT_NAME, FREE_PORTS[8])]);
     }
 
-    /// Renames variables in arguments and environment.
     fn rename(&mut self, names: &[(&str, &str)]) {
         for &(from, to) in names {
             let put = |text: &mut String| *text = text.replace(&format!("${{{from}}}"), &format!("${{{to}}}"));

@@ -37,8 +37,7 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     }
 }
 
-/// The suite to propose: the suite whose file is in the highest folder, and of several preferably one whose file names
-/// the test kit.
+/// The suite to propose: a suite whose file is in the highest folder, preferably with a file that names the test kit.
 pub(super) fn first(suites: &[Suite]) -> Option<&Suite> {
     suites.iter().min_by_key(|suite| (suite.file.components().count(), !suite.is_named, &suite.file))
 }

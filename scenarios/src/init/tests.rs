@@ -250,8 +250,8 @@ fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
     assert_eq!(found.doubts, ["config/default: without kubectl"]);
 }
 
-/// Names with line breaks in project files cannot break the scenario. The result is a scenario or an error message, and
-/// no line has the text of such a name.
+/// A name with line breaks in a project file gives a valid scenario or an error message, and its text never becomes a
+/// line of the scenario.
 #[test]
 fn names_with_lines_in_them_stay_in_their_place() {
     let mut files = fourth(MAIN);

@@ -15,8 +15,8 @@ const CHANGES_MAX: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) crd: Crd,
-    /// Samples first, then templates that are generated from the `CustomResourceDefinition`, the most likely first. The
-    /// first template that the API server accepts is used.
+    /// Templates of the kind: samples first, then objects generated from the `CustomResourceDefinition`, those most
+    /// likely accepted first. The first template that the API server accepts is used.
     pub(crate) templates: Vec<(Option<PathBuf>, Value)>,
 }
 

@@ -15,12 +15,12 @@ pub(crate) struct Way {
     pub(crate) build: Option<String>,
     /// The command that starts the program, as a list of words.
     pub(crate) program: Vec<String>,
-    /// The folder in which both commands run, relative to the project.
+    /// The folder in which the build and the start command run, relative to the project.
     pub(crate) folder: PathBuf,
 }
 
 impl Found {
-    /// All pairs of commands, first the commands in the project's own files.
+    /// All pairs of a build and a start command, first the commands in the project's own files.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let Some(language) = self.program() else { return Vec::new() };
         let folder = language.folder().to_owned();

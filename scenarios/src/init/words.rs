@@ -16,7 +16,7 @@ use crate::init::text::arguments;
 const WORDS_MAX: usize = 40;
 /// Maximum length of an argument in bytes. Variables may refer to each other, so that values could grow without end.
 const WORD_BYTES_MAX: usize = 4096;
-/// Environment variables that depend on this machine and this run. Their values in an image are ignored.
+/// Environment variables that depend on this machine and this run. Values of these variables in an image are ignored.
 const OWN: [&str; 3] = ["KUBECONFIG", "PATH", "HOME"];
 
 /// The arguments, beginning with the program, and the environment variables.
@@ -49,7 +49,7 @@ pub(crate) fn words(
     (run, variables)
 }
 
-/// The subcommands of the program that a manifest or an image starts, if the program's help text lists subcommands.
+/// The subcommands with which a manifest or an image starts the program, if its help text lists subcommands.
 pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<&'h str> {
     let deployed = found.workloads.own(program);
     let words = deployed.into_iter().flat_map(|deployed| deployed.command.iter().skip(1).chain(&deployed.arguments));
@@ -64,7 +64,7 @@ pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<
     all
 }
 
-/// A variable `${NAME:=default}`, as in manifests for envsubst or clusterctl. Its default is used.
+/// A variable `${NAME:=default}`, as in manifests for envsubst or clusterctl, of which the default is used.
 static DEFAULTED: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]((?u:[^{}]*))\}"));
 
@@ -123,7 +123,6 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
     all
 }
 
-/// Arguments and environment variables of a command.
 type Words = (Vec<String>, Vec<(String, String)>);
 
 /// The arguments and variables, with the program's ports replaced by ports of the run, if a flag or a variable sets the

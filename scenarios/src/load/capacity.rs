@@ -19,7 +19,7 @@ const PRECISION: f64 = 1.05;
 const STEP_DOWN: f64 = 0.9;
 /// Maximum number of measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, the bisection five more.
 pub(crate) const STAGES_MAX: u32 = 22;
-/// Maximum number of confirmations. If three in a row fail, each at a lower rate, no rate is reported.
+/// Maximum number of confirmations. If three confirmations in a row fail, each at a lower rate, no rate is reported.
 pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
 /// Length of a confirmation, as a multiple of a usual measurement.
 pub(crate) const CONFIRMATION_LONGER: u32 = 3;
@@ -35,7 +35,6 @@ pub(crate) enum Next {
     Try(f64),
     /// A longer measurement at this rate, to confirm the result.
     Confirm(f64),
-    /// The search ends, with this result.
     End(Outcome),
 }
 
@@ -202,7 +201,7 @@ impl Context<'_> {
 
     /// Whether the generator or the webhook broke the limit. The generator broke the limit if requests were dropped
     /// although calls in flight (by Little's law, rate times service time) left room. The generator also broke the
-    /// limit if requests that are sent in time would have met the limit.
+    /// limit if the service times alone meet the limit.
     fn culprit(&self, finding: &Finding, rate: f64, total: &Interval) -> Culprit {
         if finding.verdict == Verdict::Invalid {
             let under_way = rate * sent_share(total) * total.service.mean() / 1e6;
@@ -262,7 +261,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Runs the search for a webhook that meets its limits up to `capacity`. Returns (outcome, measurements,
+    /// Simulates the search: a webhook meets its limits up to the rate `capacity`. Returns (outcome, measurements,
     /// confirmations).
     fn search(start: f64, highest: f64, capacity: f64) -> (Outcome, u32, u32) {
         let mut search = Search::new(start, highest);

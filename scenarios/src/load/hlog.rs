@@ -32,12 +32,12 @@ pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histog
 pub(crate) struct Log(HistogramLog);
 
 impl Log {
-    /// Creates the `.hlog` file. Times in the file count from its creation.
+    /// Creates the `.hlog` file. Times in the file count from the creation of the file.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         HistogramLog::create(path.to_owned(), &jiff::Timestamp::now().to_string()).map(Self)
     }
 
-    /// Appends the histograms of an interval, except empty ones.
+    /// Appends the histograms of an interval, except empty histograms.
     pub(crate) fn append(&mut self, start_ms: u64, end_ms: u64, interval: &Interval) -> Result<(), Error> {
         for (tag, histogram) in tagged(interval).into_iter().filter(|(_, histogram)| !histogram.is_empty()) {
             self.0.append(tag, start_ms, end_ms, histogram)?;

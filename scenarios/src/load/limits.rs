@@ -10,10 +10,10 @@ use reports::record::{quantile_us, samples_needed};
 use reports::words;
 use units::Span;
 
-/// Minimum share of planned requests that must be sent. With less, the load was not the planned load.
+/// Minimum share of planned requests that must be sent. If fewer requests were sent, the load was not the planned load.
 pub(crate) const SENT_LEAST: f64 = 0.99;
 
-/// Minimum number of calls to judge the share of errors. With fewer calls, the share depends on chance.
+/// Minimum number of calls to judge the share of errors. With fewer calls, the share of errors depends on chance.
 const ERROR_CALLS_LEAST: u64 = 100;
 
 /// Limits of response time and errors. A limit that is not given is not judged.
@@ -92,7 +92,8 @@ pub(crate) fn sent_share(total: &Interval) -> f64 {
     if total.counts.planned == 0 { 0.0 } else { total.counts.sent as f64 / total.counts.planned as f64 }
 }
 
-/// The finding whether the generator sent the plan in time. If not, no other figure is valid.
+/// The finding whether the generator sent the plan in time. If the generator did not send the plan in time, no other
+/// figure is valid.
 pub(crate) fn sending(total: &Interval) -> Finding {
     let share = sent_share(total);
     let enough = share >= SENT_LEAST;
@@ -222,8 +223,8 @@ mod tests {
         assert!(few[0].1.contains("it needs 10,000 answers, run longer"), "{}", few[0].1);
     }
 
-    /// Errors count in the response time. So a fast status 500 breaks only the limit of errors, and a slow one also
-    /// raises the percentile.
+    /// A fast status 500 breaks only the limit of errors; a slow status 500 also raises the percentiles of the response
+    /// time.
     #[test]
     fn errors_are_part_of_the_response_time_and_have_a_limit_of_their_own() {
         let limits = Limits { errors: Some("1%".parse().unwrap()), ..Limits::default() };

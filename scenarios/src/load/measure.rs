@@ -41,7 +41,8 @@ pub(crate) enum Ended {
     Whole,
     Interrupted(&'static str),
     Broken(String),
-    /// A Pod of a worker was removed. The figures of the other workers are right, but a part of the plan was not sent.
+    /// A Pod of a worker was removed. The figures of the other workers are right, but some planned requests were not
+    /// sent.
     Lost(String),
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Measured {
     pub(crate) ended: Ended,
 }
 
-/// Sends the plan. An error means that nothing was sent.
+/// Sends the plan. On error, nothing was sent.
 pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<Measured> {
     let (whole, length) = (plan.planned(), plan.length());
     let begin = Instant::now() + LEAD;
@@ -97,7 +98,7 @@ pub(crate) fn abort() -> ! {
     std::process::exit(reports::exit::ABORTED.into())
 }
 
-/// State of a measurement between two readings.
+/// State of a measurement between two readings of the counts.
 pub(crate) struct Run {
     begin: Instant,
     length: Duration,

@@ -1,8 +1,7 @@
-//! The load on the machine while requests were sent. On a busy machine, a part of the latencies is not caused by the
-//! webhook.
+//! The load on the machine while requests were sent. On a busy machine, the webhook is not the only cause of latency.
 //!
-//! Owns the readings before and after a measurement, and the thresholds for a note. Changes no verdict, because
-//! generator and webhook may themselves load the machine.
+//! Owns the machine's figures before and after a measurement, and the thresholds for a note. Changes no verdict,
+//! because generator and webhook may themselves load the machine.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +23,7 @@ pub(crate) struct Reading {
     steal_ms: Option<u64>,
 }
 
-/// The load on the machine between two readings. A field is null if the kernel does not report it.
+/// The load on the machine between two moments. A field is null if the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pressure {
@@ -43,7 +42,7 @@ impl Reading {
         }
     }
 
-    /// The load from this reading until now.
+    /// The load on the machine from this moment until now.
     pub(crate) fn since(&self) -> Pressure {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::now().after(self, cores)
@@ -84,7 +83,7 @@ mod tests {
         Reading { at, waited_us: Some(waited_us), steal_ms: Some(steal_ms) }
     }
 
-    /// A busy machine gives a note. A quiet machine, or a kernel without these figures, gives no note.
+    /// A busy machine gives a note. A quiet machine, or a kernel that reports no pressure, gives no note.
     #[test]
     fn a_busy_machine_is_told() {
         let begin = Instant::now();

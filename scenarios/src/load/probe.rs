@@ -1,7 +1,6 @@
 //! One request before the load: checks that a webhook answers, and names the remedy if no webhook does.
 //!
-//! Uses one plain connection, step by step, because a pooled client only reports that the call failed. Measures
-//! nothing.
+//! Opens one plain connection itself, because a pooled client only reports that the call failed. Measures nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfi
 use super::Webhook;
 use super::measure::chain;
 
-/// Timeout of each step until the connection is open.
+/// Timeout of each step that opens the connection, such as the TLS handshake.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 /// The longest timeout that a webhook configuration may have.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -76,7 +75,7 @@ pub(crate) async fn probe(to: &Webhook, client: Client, body: Bytes) -> Result<(
 
 async fn place(url: &str) -> Result<Place, Problem> {
     let parsed = url.parse();
-    // This is the form that is shown.
+    // Messages show only the masked URL.
     let url = units::masked(url);
     let uri: Uri = match parsed {
         Ok(uri) => uri,
@@ -318,7 +317,7 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
         tokio::pin!(respond);
         tokio::select! {
             answer = &mut respond => answer,
-            // The exchange on a broken connection only knows that it broke; the connection knows the reason.
+            // The request's error only says that the connection broke; the connection's error has the reason.
             end = connection => respond.await.map_err(|plain| end.err().map_or(plain, |error| broken(&error))),
         }
     };

@@ -37,7 +37,7 @@ pub(crate) struct Report {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Counts and distributions. All times are in microseconds.
+/// Counts of requests, and distributions of their times. All times are in microseconds.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Numbers {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 
-/// Checks that the schema in `scenarios/schemas/` equals the one that the type generates. `LONGHAUL_UPDATE_SCHEMAS=1`
-/// rewrites the file.
+/// Checks that the schema in `scenarios/schemas/` equals the schema that the type generates.
+/// `LONGHAUL_UPDATE_SCHEMAS=1` rewrites the file.
 pub(crate) fn is_checked_in<T: JsonSchema>(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(format!("{name}.schema.json"));
     let current = serde_json::to_string_pretty(&schemars::schema_for!(T)).unwrap() + "\n";

@@ -77,7 +77,7 @@ struct Answer {
     record: PathBuf,
 }
 
-/// An empty table for the selection, or the table of an earlier call.
+/// An empty table for the selected clients and bugs, or the table of an earlier call.
 pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Column>), Error> {
     let columns = chosen_columns(&choice.clients)?;
     let rows = chosen_rows(&choice.rows, bugs)?;
@@ -94,7 +94,7 @@ pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Colu
         _ => Default::default(),
     };
     let heads: Vec<ColumnHead> = columns.iter().map(column_head).collect();
-    // A cell with another length or other clocks is another measurement.
+    // A cell with another run length or other timeouts is another measurement.
     let same = |row: &&RowHead| before.contains(row);
     let known = |cell: &Cell| {
         heads.iter().any(|head| head.id == cell.column) && rows.iter().filter(same).any(|row| row.id == cell.row)
@@ -122,7 +122,7 @@ pub async fn fill(
         if rows.is_empty() {
             continue;
         }
-        // Installed one after the other before any clock runs: two installations at once would not be faster.
+        // Installed one after the other, before any time limit runs: two installations at once would not be faster.
         let Some(command) = stop.run_until_cancelled(column.command()).await else { return Ok(()) };
         if let Err(needs) = &command {
             out!("{}: skipped: needs {}", column.id(), needs.to_string().lines().next().unwrap_or_default());
@@ -251,7 +251,7 @@ fn answer(output: &std::process::Output) -> Result<Answer, String> {
 fn outcome(answer: &Answer) -> Outcome {
     match answer.verdict.as_str() {
         "pass" => Outcome::Passed,
-        // A broken budget without a word of its own still counts.
+        // A broken budget without a short name still counts.
         "fail" if answer.words.is_empty() => Outcome::Failed { words: vec!["failed".to_owned()] },
         "fail" => Outcome::Failed { words: answer.words.clone() },
         _ if !answer.lacks.is_empty() => Outcome::NotApplicable { lacks: answer.lacks.clone() },
@@ -272,8 +272,8 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
     }
 }
 
-/// Whether a run ended early for another reason than a client that reported nothing. In such a run, a fault without
-/// hits shows nothing about the client.
+/// Whether a run ended early for a reason other than a silent client. If a run broke off, a fault without hits shows
+/// nothing about the client.
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"
@@ -320,7 +320,7 @@ fn chosen_columns(names: &[String]) -> Result<Vec<Column>, Error> {
             None => return Err(unknown("client", name, &ids)),
         }
     }
-    // Our columns come in their own order, whatever the order of the names; those of folders come after them.
+    // Clients of this repository come first, in the order of their list; clients in folders follow.
     chosen.sort_by_key(|column| ids.iter().position(|id| *id == column.id()).unwrap_or(usize::MAX));
     chosen.dedup_by(|a, b| a.id() == b.id());
     Ok(chosen)

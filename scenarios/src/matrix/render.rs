@@ -1,5 +1,5 @@
-//! The table of the matrix as Markdown, and as an HTML page that works offline. Both formats show the same cells in the
-//! same wording.
+//! The table of the matrix as Markdown, and as an HTML page that works offline. Markdown and HTML show the same cells
+//! in the same wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,9 +10,10 @@ use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
 /// The text in a table cell without a result.
 const NOTHING: &str = "–";
-/// Text on clients that kept their own clocks. For other tables, the page lists the shortened settings of each client.
+/// Text on clients that kept their own timeouts and intervals. If clients used shortened settings, the table lists
+/// these settings for each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
-    says “as the row asks”, it used its default.";
+    says “as the scenario states”, the client used its default.";
 
 fn clocks(table: &Table) -> String {
     let mut text = if table.own_clocks { OWN_CLOCKS } else { "" }.to_owned();
@@ -51,7 +52,7 @@ pub fn markdown(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A text on the length of the row's runs, because later actions of a client are not in the table.
+/// The length of a bug's runs as text, because the table shows no client's action after this time.
 fn length(row: &RowHead) -> String {
     reports::words::millis(row.length_ms)
 }
@@ -62,7 +63,7 @@ fn introduction(table: &Table) -> String {
         "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit, and the client kept \
          every budget of the scenario. `saw nothing`: the fault was hit, and the client reported no event in the whole run. \
          `not hit`: the client sent no request that the named fault acts on. A verdict holds for the length of the run, which \
-         stands beside the row: a client with longer limits may recover later. Times count from the fault's first hit: *asks* is \
+         stands beside the name of the scenario: a client with longer limits may recover later. Times count from the fault's first hit: *asks* is \
          the client's next request for the resource, *sees* the first version committed afterwards that the client \
          reported.{clocks}",
         table.date, table.longhaul
@@ -82,7 +83,7 @@ fn line(cell: Option<&Cell>) -> String {
     format!("{}{time}", text.lines().next().unwrap_or_default())
 }
 
-/// Escapes text from outside for a Markdown table.
+/// Escapes text from other programs for a Markdown table.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -95,7 +96,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The first column of each client, because all columns of a client have the same clocks.
+/// The first column of each client, because all columns of a client have the same timeouts.
 fn distinct(table: &Table) -> Vec<&ColumnHead> {
     let mut found: Vec<&ColumnHead> = Vec::new();
     for column in &table.columns {

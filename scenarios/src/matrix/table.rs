@@ -29,20 +29,20 @@ fn one() -> u32 {
     1
 }
 
-/// One version of a client, used in one way.
+/// A column of the matrix: one version and one mode of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ColumnHead {
-    /// The name on the command line.
+    /// The client's name on the command line.
     pub id: String,
     /// The client's name in its package registry.
     pub client: String,
     pub version: String,
     /// The client's function that watches, such as an informer.
     pub mode: String,
-    /// The only HTTP version that the client was offered; `None` for both.
+    /// The only HTTP version that the client was offered; `None` for HTTP/1.1 and HTTP/2.
     pub http: Option<u8>,
-    /// Settings that are shorter than the client's defaults.
+    /// Timeouts and intervals that are shorter than the client's defaults.
     pub clocks: String,
 }
 
@@ -51,7 +51,7 @@ pub struct ColumnHead {
 pub struct RowHead {
     /// The bug's name on the command line, which is the name of its scenario.
     pub id: String,
-    /// The row in the catalogue of bugs.
+    /// The bug's row in the catalogue of bugs.
     pub row: String,
     pub question: String,
     /// Links to documentation of the bug.
@@ -81,7 +81,7 @@ pub struct Cell {
     pub outcome: Outcome,
     /// Time from the first hit of the fault until the client's next request for the resource.
     pub noticed_ms: Option<u64>,
-    /// Time from the first hit of the fault until the first observation of a version committed after it.
+    /// Time from the first hit of the fault until the first observation of a version committed after this hit.
     pub observed_ms: Option<u64>,
     /// The reason for the outcome, as the run reported it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -105,7 +105,7 @@ pub enum Outcome {
         faults: Vec<String>,
     },
     /// The fault had hits, and the client reported no observation in the whole run. The judges call no version missed,
-    /// because a broken witness looks the same. A test of the adapter shows that its witness works.
+    /// because the record of a broken witness would be the same. A test of the adapter shows that its witness works.
     SawNothing,
     /// The bug can occur only in an HTTP version that the client does not use.
     OtherHttp,

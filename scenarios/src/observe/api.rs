@@ -46,7 +46,7 @@ impl Api {
         self.ask(Method::POST, &format!("{path}{dry}"), object.to_string(), JSON).await
     }
 
-    /// The same client, in the form that watches of the churn need.
+    /// The same client, in the type that the churn's watches need.
     pub(super) fn churn(&self) -> loadgen::churn::Api {
         let (url, ca_pem, token) = (self.url.clone(), self.ca_pem.clone(), self.token.clone());
         loadgen::churn::Api { url, ca_pem, token, mark: None }

@@ -57,7 +57,8 @@ fn launch(program: &str, arguments: &[String], place: &Path) -> Launch {
     }
 }
 
-/// Runs a command in its own process group, which the keeper knows. The error contains the last output.
+/// Runs a command in its own process group, which the keeper process ends if Longhaul is killed. The error contains the
+/// last output of the command.
 async fn run(command: &str, place: &Path) -> Result<(), String> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     let (program, arguments) = words.as_ref().and_then(|words| words.split_first()).ok_or("it is no command")?;

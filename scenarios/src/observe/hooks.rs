@@ -1,6 +1,6 @@
 //! The project's webhooks in an observation: finds the URL paths that the program serves, and registers these webhooks.
 //!
-//! The webhooks review every template, as in a run, because the churn cannot use an object that they deny.
+//! The webhooks review every template, as in a run, because the churn cannot use an object that a webhook denies.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
     for path in paths {
         let asked = tokio::time::timeout(ANSWER_MAX, world.api.review(&url, path, &question));
         match asked.await.unwrap_or_default() {
-            // Without an answer its certificate is another one: the API server of the run could not call it either.
+            // No answer means another certificate, so the API server of a run could not call the webhook either.
             Some(404) | None => unserved.push(path.to_owned()),
             Some(_) => served.push(path),
         }
@@ -42,7 +42,7 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
             let path = hook["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
             hook["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
         }
-        // If the server refuses one, a run says so as well.
+        // If the server refuses a configuration, a run reports that too.
         let _ = world.api.create(&configuration, None, false).await?;
     }
     Ok(unserved)
@@ -67,8 +67,8 @@ async fn convert(found: &Found, world: &World, url: &str, question: &Value) -> R
     Ok(())
 }
 
-/// A review of an empty `ConfigMap`. A handler answers or refuses such a review; a path without a handler answers with
-/// status 404.
+/// A review of an empty `ConfigMap`. A handler answers or refuses a review of an empty `ConfigMap`; a path without a
+/// handler answers with status 404.
 fn question() -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "00000000-0000-4000-8000-000000000000", "operation": "CREATE", "name": "longhaul-init", "dryRun": true,

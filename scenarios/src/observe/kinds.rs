@@ -86,7 +86,7 @@ pub(super) async fn steps(
 async fn company(found: &Found, world: &World, place: &str, began: Instant) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for object in found.company() {
-        // A webhook may take ten seconds for each.
+        // A webhook may take ten seconds for each object.
         if is_over(began, COMPANY_TIME_MAX) {
             break;
         }
@@ -133,7 +133,7 @@ async fn made_of(
             Ok(object) => {
                 step.uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 step.with = found.named_by(&object);
-                // Only what was seen to be taken varies.
+                // Fields vary only after the server has accepted their change.
                 step.template = varying(&template, None, &object);
                 step.original = template;
                 step.from = from;
@@ -142,13 +142,13 @@ async fn made_of(
                 return Ok(step);
             }
             Err(why) => {
-                // The words about the first template are those about what its author wrote.
+                // Only the first refusal is kept, because it concerns the author's own sample.
                 if step.template.is_null() {
                     step.refused = Some(why.clone());
                     step.template = template.clone();
                     step.from.clone_from(&from);
                 }
-                // Of what somebody wrote no field is replaced by a guess.
+                // In a sample, no field is replaced by a guess.
                 if from.is_none() && kind_of_refusal(&why) != kind_of_refusal(&last) {
                     let others = answers(crd, &template, object.as_ref().ok(), &why);
                     others.into_iter().rev().for_each(|other| templates.push_front((None, other)));
@@ -197,7 +197,7 @@ fn began_us(step: &Step, world: &World) -> u64 {
     it.map_or_else(|| world.now_us().saturating_sub(100_000), |one| one.at_us)
 }
 
-/// Records the object's state, and the objects that the program created for it.
+/// Records the object's state, and the objects that the program created for this object.
 async fn look(world: &mut World, step: &mut Step) -> Result<()> {
     step.ended_us = world.now_us();
     if let Some(path) = world.api.path(&step.after).await?
@@ -323,8 +323,8 @@ async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<
     Ok(())
 }
 
-/// Deletes one child of each kind and records whether the program creates it again. Records nothing if the child stays,
-/// or a child with another name replaces the child.
+/// Deletes one child of each kind and records whether the program creates the child again. Records nothing if the child
+/// stays, or a child with another name replaces the child.
 async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
     let mut tried: Vec<String> = Vec::new();
     for (resource, object) in step.made.clone() {

@@ -53,8 +53,9 @@ impl Program {
         self.running.pid()
     }
 
-    /// Reads requests until the program has made none for the time `quiet`, or has ended. Waits up to `first` for the
-    /// first request, and then up to `most`. Returns false if there was no request.
+    /// Reads requests until the program has made none for the time `quiet`, or has ended. Waits at most `first` for the
+    /// first request, and afterwards at most `most` for the time without requests. Returns false if there was no
+    /// request.
     pub(super) async fn rest(&mut self, world: &mut World, first: Duration, most: Duration, quiet: Duration) -> bool {
         let began = Instant::now();
         let (mut asked, mut last) = (None, began);

@@ -1,6 +1,7 @@
 //! The memory cgroup of the subject, of cgroup version 1 or 2.
 //!
-//! A cgroup that also contains the harness is ignored, because its figures describe neither of them alone.
+//! A cgroup that also contains the harness is ignored, because its figures describe neither the subject nor the harness
+//! alone.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ fn places(pid: i32) -> Option<Vec<(u8, PathBuf)>> {
     Some(places)
 }
 
-/// Reads the memory figures in a cgroup folder; `None` if this cgroup version is not mounted there.
+/// Reads the memory figures in a cgroup folder; `None` if the folder is not of this cgroup version.
 fn read(version: u8, folder: &Path) -> Option<Cgroup> {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let (current, anon, file, events) = match version {

@@ -64,7 +64,7 @@ fn hundredths(value: f32) -> f64 {
     (f64::from(value) * 100.0).round() / 100.0
 }
 
-/// Total waiting times of the machine at one moment. The difference of two readings gives the pressure.
+/// Total waiting times of the machine at one moment. The difference between two moments gives the pressure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strain {
     at: Instant,
@@ -74,7 +74,6 @@ pub(crate) struct Strain {
 }
 
 impl Strain {
-    /// Reads the figures that this kernel reports.
     pub(crate) fn read() -> Self {
         Self {
             at: Instant::now(),
@@ -84,8 +83,8 @@ impl Strain {
         }
     }
 
-    /// Percentages of the time since an earlier reading: waiting for a processor, waiting for the disk, and stolen by
-    /// other virtual machines.
+    /// Percentages of the time since `before`: waiting for a processor, waiting for the disk, and stolen by other
+    /// virtual machines.
     pub(crate) fn since(&self, before: &Self) -> [Option<f64>; 3] {
         let passed_us = self.at.duration_since(before.at).as_micros().max(1) as f64;
         let share = |now: Option<u64>, then: Option<u64>, all_us: f64| {
@@ -104,7 +103,7 @@ impl Strain {
 mod tests {
     use super::*;
 
-    /// The percentages refer to the time between the two readings.
+    /// The percentages refer to the time between two readings of the waiting times.
     #[test]
     fn strain_is_a_share_of_the_time_between() {
         let now = Instant::now();

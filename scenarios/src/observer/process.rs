@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::{Fds, Process};
 
-/// Maximum number of the subject's processes sampled. Further processes are left out.
+/// Maximum number of the subject's processes sampled. Processes above this number are left out.
 const PROCESSES_MAX: usize = 512;
 
 /// Total usage of these processes, and the time for reading `smaps_rollup`. `None` if all processes are gone.

@@ -6,7 +6,8 @@ use procfs::process::Process;
 
 use super::process::descendants;
 
-/// Maximum difference of two readings without any work in between, because user and system time are rounded separately.
+/// Maximum difference between two values of the processor time without any work in between, because user and system
+/// time are rounded separately.
 const TICKS_ROUNDED_NS: u64 = 40_000_000;
 
 #[derive(Debug, Clone, Default)]
@@ -51,8 +52,8 @@ impl Usage {
         Some(())
     }
 
-    /// Processor time in nanoseconds since an earlier reading. Threads that ended in between are missing. If the clock
-    /// ticks show that such threads used much time, the time in ticks is returned instead.
+    /// Processor time in nanoseconds since `before`. Threads that ended since `before` are missing. If the clock ticks
+    /// show that ended threads used much time, the time in ticks is returned instead.
     pub(crate) fn cpu_ns_since(&self, before: &Self) -> u64 {
         let since =
             |(thread, now): (&(i32, i32), &u64)| now - (*now).min(before.threads.get(thread).copied().unwrap_or(0));
@@ -61,7 +62,7 @@ impl Usage {
         if ticks > exact + exact / 20 + TICKS_ROUNDED_NS { ticks } else { exact }
     }
 
-    /// Number of reads and writes since an earlier reading.
+    /// Number of reads and writes since `before`.
     pub(crate) fn file_calls_since(&self, before: &Self) -> u64 {
         self.file_calls.saturating_sub(before.file_calls)
     }

@@ -11,7 +11,7 @@ use reports::words::millis;
 const PROMPT_MS: u64 = 1000;
 /// On a real control plane, the clock of commits may be ahead of the clock of observations by at most this time.
 const SKEW_MS: u64 = 250;
-/// Writes with at least this time between them are separate steps of a scenario.
+/// Writes of a scenario with at least this time between them become separate lines.
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
 
@@ -47,7 +47,7 @@ enum Settled {
 pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut all: Vec<(u64, u8, Happening)> = Vec::new();
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
-    // All events before the warm-up have the time 0. There the first objects come before the client that lists them.
+    // All events before the warm-up have the time 0. At time 0, commits come before the client's requests.
     let rank = |t_ms: u64, rank: u8| if t_ms == 0 { 0 } else { rank };
     for (commit, settled) in outcomes(events, &untold(record)) {
         add(rank(commit.t_ms, 4), committed(commit, &settled));
@@ -76,7 +76,7 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     all.into_iter().map(|(_, _, happening)| happening).collect()
 }
 
-/// The end of the drain, or of the run if it ended earlier. Afterwards the subject is stopped.
+/// The end of the drain, or of the run if it ended earlier. After this time, the subject is stopped.
 pub(super) fn end_ms(record: &Record) -> u64 {
     let phases = &record.manifest.phases;
     let planned_ms = phases.warm_up_ms + phases.steady_ms + phases.drain_ms;
@@ -105,13 +105,13 @@ fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a
             gone.entry(observation.uid.as_str()).or_default().push(observation.t_ms);
         }
     }
-    // From the end, so that for every version it is known whether a later one of its object was seen.
+    // From the end, so that it is known whether a later version of the object was seen.
     let mut later: BTreeSet<&str> = BTreeSet::new();
     let mut outcomes: Vec<(&CommitEvent, Settled)> = Vec::with_capacity(events.commits.len());
     for event in events.commits.iter().rev() {
         let CommitEvent { t_ms: committed_ms, commit } = event;
         let uid = commit.uid.as_str();
-        // A revision that was used before, or that a restore commits again, had been seen before.
+        // A revision that is used again or restored may have earlier observations, which do not count.
         let exact = seen.get(&(uid, commit.revision.as_str())).into_iter().flatten().copied();
         // Of two observations the first counts.
         let in_time = |t_ms: &u64| t_ms + SKEW_MS >= *committed_ms;

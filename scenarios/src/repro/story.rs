@@ -1,5 +1,5 @@
-//! The history of a run, one line per step: commits, effects of the fault, the client's next requests, and the versions
-//! that it saw or missed. Computed from the run record; does no I/O.
+//! The history of a run, one line per event: commits, effects of the fault, the client's next requests, and the
+//! versions that it saw or missed. Computed from the run record; does no I/O.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
 //! Receivers of the service's alerts: a receiver that answers at once, and optionally a second receiver that
 //! misbehaves.
 //!
-//! Owns the receivers' sockets and the section `alerting` of the service's configuration. [`account`] judges the
-//! alerts.
+//! Owns the receivers' sockets and the section `alerting` of the service's configuration.
 
 mod account;
 

@@ -54,7 +54,7 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Whether the traffic must be read for an observation, or with `ends` for the end of an object.
+    /// Whether the traffic must be read to judge overdue versions: at an observation, or with `ends` at a deletion.
     pub(super) fn matter(&self, ends: bool) -> bool {
         !self.spans.is_empty() && (ends || self.gives_back)
     }

@@ -16,7 +16,7 @@ use crate::keeper;
 use crate::out::err;
 use crate::subject::{Attached, Launch, Log, Processes};
 
-/// How the subject runs, just before it starts.
+/// How the subject will run, as known just before its start.
 pub(super) enum Who {
     Started(Vec<Launch>),
     /// A running process, the kubeconfig file written for it, its further settings, and its Pods if the scenario names

@@ -2,7 +2,7 @@
 //! faults of the registry, a canary is a pull.
 //!
 //! A canary is healthy if the control plane accepted the write and the harness itself sees it. The ledger decides
-//! whether the subject saw the write. The canary's row only shows the delay until the subject saw the write.
+//! whether the subject saw the write. The record row of a canary only shows the delay until the subject saw the write.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Observations that a witness derives from commits, and claims about objects that are not known yet. Does no I/O, and
-//! reads and writes neither ledger nor record.
+//! Observations that a witness derives from commits, and claims (reports without a version) about objects that are not
+//! known yet. Does no I/O, and reads and writes neither ledger nor record.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use facts::Observation;
 use super::feed::Entry;
 use crate::witness::{Claim, Commits, Counts, Reading, Resolved};
 
-/// How long a claim may come before the commit of its object. The delays of two watches of a real control plane differ
-/// by less.
+/// How long a claim (a report without a version) may come before the commit of its object. The delays of two watches of
+/// a real control plane differ by less than this time.
 const WAITS_MS: u64 = 2000;
-/// Maximum number of waiting claims. Most claims that wait concern objects of other programs, which never become known.
+/// Maximum number of waiting claims. Most waiting claims concern objects of other programs, which never become known.
 const WAITING_MAX: usize = 16_384;
 
 /// A witness that reads commits, if the subject has one, and its waiting claims.
@@ -25,8 +25,8 @@ impl Claims {
         Self { witness, waiting: VecDeque::new() }
     }
 
-    /// How the ledger counts a commit, and the observation that the commit proves. Must be called in the order of
-    /// commits.
+    /// Whether the subject must observe a commit, and the observation that the commit proves. Must be called in the
+    /// order of commits.
     pub(super) fn read(&mut self, entry: &Entry, t_ms: u64) -> (Counts, Option<Observation>) {
         let all = || Reading { counts: Counts::Version, proves: None };
         let reading = self.witness.as_mut().map(|witness| witness.read(&entry.commit, entry.progress));
@@ -40,8 +40,8 @@ impl Claims {
         (counts, proves.map(observation))
     }
 
-    /// Resolves a claim at once or keeps the claim for later. With `at_hand` all commits are known; without `at_hand`,
-    /// the commit may come after the claim.
+    /// Finds the version of a claim at once, or keeps the claim for later. With `at_hand` all commits are known;
+    /// without `at_hand`, the commit may come after the claim.
     pub(super) fn claimed(&mut self, claim: Claim, at_hand: bool) -> Option<Observation> {
         match self.witness.as_mut()?.resolve(&claim, at_hand) {
             Resolved::Proves(observation) => Some(observation),
@@ -55,7 +55,8 @@ impl Claims {
         }
     }
 
-    /// Resolves waiting claims in the order in which they came. `end` says that this is the last call.
+    /// Finds the versions of waiting claims, in the order in which the claims came. `end` says that this is the last
+    /// call.
     pub(super) fn look_again(&mut self, end: bool, now_ms: u64, at_hand: bool) -> Vec<Observation> {
         let waiting = std::mem::take(&mut self.waiting);
         let look = |claim: Claim| {

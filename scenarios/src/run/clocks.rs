@@ -42,7 +42,7 @@ impl Clocks {
         faults.iter().any(|fault| fault.name.row().family == Family::Clock)
     }
 
-    /// The clock line of a process. A restart of the process keeps its clock line.
+    /// The connection over which the clock of a process is changed. A restart of the process keeps this connection.
     pub(super) fn line(&self, process: Option<&str>) -> Arc<ClockLine> {
         Arc::clone(self.state.lock().lines.entry(process.map(str::to_owned)).or_default())
     }

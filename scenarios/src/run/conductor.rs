@@ -1,9 +1,8 @@
 //! The main task of a run: owns the record and the ledger, and performs all actions at their times.
 //!
-//! All events arrive in one `select!`: commits, observations, samples, signals, a tick. So the record has one writer,
-//! the ledger sees all events in one order, and no lock is needed. Long work (filling the population, stopping load,
-//! stopping the subject) runs beside this loop, because commits and observations continue. The module `faults` handles
-//! faults, and the module `ending` handles the end of a run.
+//! All events arrive in one `select!`: commits, observations, samples, signals, ticks of a timer. A single loop means
+//! that the record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (creating
+//! the objects, stopping load, stopping the subject) runs beside this loop, because commits and observations continue.
 
 mod crashes;
 mod ending;
@@ -60,7 +59,7 @@ use crate::subject::{Exit, Log, Processes};
 use crate::witness::{Open, Reported, Reporter};
 
 /// Precision of phases and faults. Lags are more precise, because lags are measured from the times of commit and
-/// observation. If a phase or fault waits for a hit, the hit itself wakes the conductor: a client without pauses
+/// observation. If a phase or fault waits for a hit, the hit itself wakes the main task: a client without pauses
 /// reconnects within a few milliseconds.
 const TICK: Duration = Duration::from_millis(20);
 const OBSERVATIONS_MAX: usize = 1024;
@@ -80,7 +79,7 @@ pub(super) struct Conductor<'a> {
     /// Checks whether the subject requests a churned resource; `None` after its first such request.
     unasked: Option<Unasked>,
     requests: Requests,
-    /// The right answers for the oracle of the load.
+    /// The right answers to reviews, with which the load compares the webhook's answers.
     truth: Option<Arc<Truth>>,
     growth: Growth,
     /// Whether the disk was full when the last row of the record was written.
@@ -112,7 +111,7 @@ struct Stage<'a> {
     receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     redis: Option<Redis>,
-    /// The subject's validators, and the planned disturbances of them.
+    /// The subject's validators, and their planned disturbances.
     validators: Validators,
     moves: Moves,
     /// Searches the rate of the churn, if the scenario does not set the rate.
@@ -143,7 +142,7 @@ struct WarmUpLag {
 enum Halt {
     Signal(&'static str),
     SubjectExited(Exit),
-    /// The subject makes no request for a churned resource. The text is the message.
+    /// The subject makes no request for a churned resource. The text is the message for the user.
     NeverAsked(String),
     /// A Pod that sends load was removed.
     LoadLost(String),
@@ -283,7 +282,7 @@ impl<'a> Conductor<'a> {
         Ok(plan.ready)
     }
 
-    /// Runs the phases: ready, fill, warm-up, steady, drain.
+    /// Runs the phases: readiness of the subject, creation of objects, warm-up, steady phase, drain.
     async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<Drained, Halt> {
         for (index, fault) in self.scenario.faults.iter().enumerate() {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
@@ -329,7 +328,7 @@ impl<'a> Conductor<'a> {
         self.until(begin + phases.loaded()).await?;
         self.end_faults()?;
         let world = self.world;
-        // Changes are undone, and count, before anything else ends.
+        // Faults undo their changes, and their hits are counted, before anything else ends.
         self.beside(world.troubles.settled()).await?;
         self.faults()?;
         self.end_drifts().await?;
@@ -436,6 +435,7 @@ impl<'a> Conductor<'a> {
         self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        stage.events.refused(&self.requests.take_refused());
         stage.events.settle(None, self.requests.newest(), writer)?;
         self.faults()?;
         if self.clock.runs() {
@@ -508,7 +508,7 @@ impl<'a> Conductor<'a> {
         self.interval_until(self.clock.now_ms(), last)
     }
 
-    /// Closes an interval row that ended at `end_ms`. Later work of the harness does not count in this row.
+    /// Closes an interval row that ended at `end_ms`. Later work of the harness does not count in the closed row.
     fn interval_until(&mut self, end_ms: u64, last: bool) -> Result<(), Halt> {
         let scenario = self.scenario;
         let told = self.told.take(&self.world.plane);

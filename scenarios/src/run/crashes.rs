@@ -1,7 +1,7 @@
 //! Crashes of the subject's processes, and the times at which they are restarted.
 //!
 //! Owns the back-off of each process and the record rows of crashes. The delays are in `scenario/restart_policy.rs`.
-//! The conductor owns the processes.
+//! The main task of the run owns the processes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub(super) struct Restarting {
 }
 
 /// The back-off of one process, as in a kubelet. The first restart comes at once, and later restarts come after growing
-/// delays. A long enough run resets the back-off.
+/// delays. If a process runs long enough, its back-off is reset.
 #[derive(Debug, Default)]
 struct BackOff {
     next: Duration,
@@ -61,7 +61,7 @@ impl Crashes {
         }
     }
 
-    /// Records the end of a process. Returns when to restart it; `None` if no rule restarts the process.
+    /// Records the end of a process. Returns when to restart the process; `None` if no rule restarts it.
     pub(super) fn after(&mut self, exit: &Exit, now: Instant) -> Option<Restarting> {
         let status = exit.status?;
         self.policy.filter(|policy| policy.follows(status.success()))?;

@@ -1,7 +1,7 @@
 //! Workers that send the admission load of a run: Pods of one Job if the control plane has nodes, otherwise processes
 //! on this machine.
 //!
-//! Owns how the workers start and get their shares of the load. Workers start before the subject, so that a missing
+//! Starts the workers and gives them their shares of the load. Workers start before the subject, so that a missing
 //! requirement of workers is reported first.
 
 use std::path::PathBuf;

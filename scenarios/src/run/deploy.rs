@@ -1,7 +1,7 @@
 //! A subject in Pods: loads its images, applies its manifests, applies its Deployments last, and then follows its Pods.
 //!
-//! Owns the order of these steps. The scenario defines the objects ([`Planned`]). The end of the node at the end of the
-//! run also ends the whole subject.
+//! Owns the order in which images are loaded, objects are applied and Pods are followed. The scenario defines the
+//! objects ([`Planned`]). When the run removes its node, all Pods of the subject end too.
 
 mod follow;
 mod logs;
@@ -120,7 +120,7 @@ impl Deployed {
     }
 }
 
-/// Pods that existed before the run. The run only observes such Pods.
+/// Pods that existed before the run, and which the run only observes.
 pub(super) struct Watched {
     cluster: Cluster,
     rollout: Arc<Rollout>,

@@ -4,8 +4,8 @@
 //! children until their parents are written. The end state shows whether all children are right at the end of the run.
 //!
 //! A restored child proves something only as long as its parent is not written: a subject that watches only parents
-//! also restores the child at the next write of the parent. So the harness changes children whose parents are not
-//! written for a while, and checks whether the subject restores the children in this time.
+//! also restores the child at the next write of the parent. The harness changes children whose parents are not written
+//! for a while, and checks whether the subject restores the children in the meantime.
 
 mod aftermath;
 
@@ -33,7 +33,7 @@ use crate::scenario::{Children, Drift, Scenario};
 const CHILDREN_MAX: usize = 1000;
 /// Longest wait for the last change after load has ended.
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
-/// A change avoids parents that the churn writes within this time: the least deadline of events.
+/// A change avoids parents that the churn writes within this time: the shortest deadline for observations.
 const ALONE_FOR: Duration = Duration::from_secs(5);
 /// How far ahead the churn's plan is searched for writes of parents, and the longest wait for a restoration.
 const AHEAD: Duration = Duration::from_mins(5);
@@ -53,7 +53,7 @@ pub(super) struct Drifts {
     loaded_ms: Option<u64>,
 }
 
-/// Inputs that all changes share.
+/// Inputs for all planned changes of children.
 #[derive(Clone)]
 struct Plan {
     /// All planned changes in the order of their times, each with the index of its kind of children.
@@ -71,7 +71,7 @@ struct Plan {
 #[derive(Clone, Default)]
 struct Writers {
     churn: Vec<loadgen::churn::Plan>,
-    /// Times of the steps of a script, which may write any object; `None` for a step that waits for a hit.
+    /// Times of a script's writes, which may concern any object; `None` for a write that waits for a hit.
     script: Vec<Option<Duration>>,
     loaded: Duration,
 }
@@ -190,7 +190,7 @@ impl Writers {
         let until = now.saturating_add(AHEAD);
         // A script has few steps, and each is assumed to write the object.
         let step = self.script.iter().map(|at| at.unwrap_or(now)).filter(|at| *at >= now).min();
-        // An object whose next write is beyond the search may still have one.
+        // An object without a write in the searched time may have a later write.
         let beyond = (until < self.loaded).then_some(until);
         if let Some(at) = step.into_iter().chain(beyond).min() {
             next.extend(of.iter().map(|place| (place.clone(), at)));
@@ -274,9 +274,9 @@ impl Plan {
     }
 }
 
-/// Chooses the share of the children to change; the same seed and children give the same choice. Children of parents
-/// without further writes come first, then children of parents that are not written for a while. Each child comes with
-/// its parent's uid and the time of the parent's next write.
+/// Chooses the children to change; the same seed and children give the same choice. Children of parents without further
+/// writes come first, then children of parents that are not written for a while. Each child comes with its parent's uid
+/// and the time of the parent's next write.
 fn chosen(
     children: Vec<(String, Item)>,
     written: impl Fn(&str) -> Option<Duration>,

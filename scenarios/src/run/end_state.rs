@@ -1,8 +1,9 @@
 //! The end state: after the drain, compares the subject's own state with a new list from the control plane.
 //!
-//! Owns the readings of both states: their sources, order and number. The subject's state comes from its state page, or
-//! from the children that the subject keeps, or from its last observations. If the first available source cannot be
-//! read, the state is unknown, and no other source is used instead. The judge decides whether the state is right.
+//! Owns how and how often the states of the subject and of the control plane are read. The subject's state comes from
+//! its state page, or from the children that the subject keeps, or from its last observations. If the first available
+//! source cannot be read, the state is unknown, and no other source is used instead. The judge decides whether the
+//! state is right.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,15 +26,15 @@ use compare::Believed;
 use list::{Item, list};
 use page::{Page, Read};
 
-/// Maximum time of repeated readings while both states differ, because the last writes may still be in progress. The
-/// drain was the time to catch up.
+/// Maximum time in which both states are read repeatedly while they differ, because the last writes may still be in
+/// progress. More time is not needed, because the subject could catch up during the drain.
 pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
-/// Pause between two readings of both states.
+/// Pause before the states of subject and control plane are read again.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
 pub(super) struct Reader {
-    /// The churned resources: name and API path of each. Children belong to the first resource.
+    /// The churned resources: name and API path of each. Children have parents of the first resource.
     resources: Vec<(String, String)>,
     source: IdeaSource,
     page: Option<Page>,
@@ -49,18 +50,18 @@ pub(super) struct Reader {
     clock: Clock,
 }
 
-/// One reading of the control plane and of the subject, with its time.
+/// The states of the control plane and of the subject at one time.
 pub(super) struct Reading {
     items: Vec<Item>,
-    /// Number of objects of the first resource.
+    /// Number of objects of the first churned resource.
     first: usize,
-    /// Whether no object was written between the two lists of this reading.
+    /// Whether no object was written between the two lists of the control plane.
     still: bool,
     listed_ms: u64,
     read_ms: u64,
     /// The state that the subject reports; `None` if the subject was not asked.
     idea: Option<Result<Read, String>>,
-    /// Children of each kind, with the time of the reading.
+    /// Children of each kind, with the time at which they were read.
     children: Vec<Result<(Vec<Item>, u64), String>>,
 }
 
@@ -109,9 +110,10 @@ impl Reader {
         })
     }
 
-    /// Reads both states once. An error means that the control plane could not be read; the end state is then unknown.
+    /// Reads the state of the control plane and of the subject once. An error means that the control plane could not be
+    /// read; the end state is then unknown.
     pub(super) async fn read(&self) -> anyhow::Result<Reading> {
-        // Children are compared with the specs of their parents, and generations stand in the objects.
+        // Comparing children needs the specs of their parents, and generations are in whole objects.
         let whole = !self.children.is_empty() || self.pointer.is_some();
         let (before, _) = self.list(whole).await?;
         let idea = match &self.page {
@@ -149,8 +151,8 @@ impl Reader {
         self.resources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
     }
 
-    /// Reads the subject's state page: first the checksum, which is cheap to read and usually enough. A checksum covers
-    /// one resource.
+    /// Reads the subject's state page: first the checksum, which is cheap to read and usually enough. The checksum of a
+    /// state page covers one resource.
     async fn ask(&self, page: &Page, listed: &[Item]) -> Result<Read, String> {
         let [(resource, _)] = &self.resources[..] else { return self.ask_for_all(page).await };
         let sum = page.checksum(resource).await?;
@@ -160,7 +162,7 @@ impl Reader {
             return Ok(Read::Checksum(listed.len() as u64, told.clone()));
         }
         match (page.objects(resource).await?, sum) {
-            // The page names only the first objects; the checksum covers all of them.
+            // The page lists only the first objects; the checksum covers all objects.
             (Read::Objects(named), Some(Read::Checksum(all, told))) if (named.len() as u64) < all => {
                 Ok(Read::Checksum(all, told))
             }
@@ -179,7 +181,8 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares the listed objects of a reading with the last observation of each object by the witness (`told`).
+    /// Compares the objects that the control plane lists with the objects that the subject knows. If the subject has
+    /// neither an endpoint nor children that show its objects, `told` has them: the last observation of each object.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();
@@ -274,7 +277,7 @@ pub(super) fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
     all
 }
 
-/// Whether a further reading cannot change the result.
+/// Whether reading the states again cannot change the result.
 pub(super) fn is_settled(state: &EndState) -> bool {
     let left = state.left.as_ref().is_some_and(|left| left.objects > 0);
     let children = state.all_children().all(|children| children.unread.is_none() && children.problems() == 0);
@@ -283,7 +286,7 @@ pub(super) fn is_settled(state: &EndState) -> bool {
 
 fn take(state: &mut EndState, items: &[Item], read: &Read) {
     match read {
-        // If only the checksum was read, it was equal to that of the list before.
+        // A checksum alone equals that of an earlier list, or comes from a page without all objects.
         Read::Checksum(objects, sum) => {
             state.believed = Some(*objects);
             state.agrees = Some(*sum == page::checksum(items));

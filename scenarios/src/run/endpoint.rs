@@ -1,5 +1,5 @@
 //! The address at which the subject, and every client of `longhaul mock kube`, reaches the control plane. If a network
-//! fault is planned, this address belongs to a proxy, otherwise to the control plane.
+//! fault is planned, the address belongs to a proxy, otherwise to the control plane.
 //!
 //! Owns the proxy and its network namespace. Works with every kind of control plane.
 
@@ -23,8 +23,8 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Creates the network namespace in which packets can be lost, if a fault needs a namespace. Needs root. Called
-    /// before the control plane starts, so that its certificate can contain the proxy's address: not every client
-    /// accepts another server name in its kubeconfig.
+    /// before the control plane starts, so that the control plane's certificate can contain the proxy's address: not
+    /// every client accepts another server name in its kubeconfig.
     pub(crate) fn namespace(faults: &[Fault]) -> Result<Option<Namespace>> {
         let loses = faults.iter().any(|fault| fault.name == Name::NetLoss);
         loses.then(Namespace::create).transpose().context("skipped: the fault net-loss cannot be played here")

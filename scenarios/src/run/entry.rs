@@ -1,10 +1,9 @@
-//! A written version of an object.
+//! One written version of an object, from any source of commits.
 
 use std::time::Instant;
 
 use facts::{Commit, Progress};
 
-/// One written version of an object, from any source of commits.
 pub(super) struct Entry {
     pub(super) at: Instant,
     pub(super) commit: Commit,

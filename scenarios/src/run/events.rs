@@ -6,7 +6,7 @@ use loadgen::churn::Writes;
 use mock_faults::Fault;
 use mock_kube::Sending;
 use reports::ledger::{self, Ledger};
-use reports::record::{Audited, Backlog, CommitEvent, EventCounts, HOLE_DETAIL_MAX, Hole, Writer};
+use reports::record::{Audited, Backlog, CommitEvent, EventCounts, HOLE_DETAIL_MAX, Hole, RequestRow, Writer};
 
 use super::arrival::{self, Arrivals};
 use super::claims::Claims;
@@ -98,8 +98,8 @@ impl<'a> Events<'a> {
         for entry in batch {
             let t_ms = self.clock.at_ms(entry.at);
             let (counts, proves) = self.claims.read(entry, t_ms);
-            // Versions that the end of an object proves are entered before the end: after it there is nothing left to
-            // prove.
+            // Versions that a deletion proves are entered before the deletion, which settles all versions of the
+            // object.
             let (before, after) = match proves {
                 Some(seen) if entry.commit.change == Change::Deleted && seen.change != Change::Deleted => {
                     (Some(seen), None)
@@ -126,7 +126,7 @@ impl<'a> Events<'a> {
             Counts::No => return Ok(()),
             Counts::Version if *restored => self.ledger.restore(t_ms, commit),
             Counts::Version => self.ledger.commit(t_ms, commit),
-            // If a deletion is held up, the subject has to see the request for it.
+            // If a finalizer delays a deletion, the subject must observe the deletion request.
             Counts::Leaving => self.ledger.commit(t_ms, &Commit { change: Change::Deleted, ..commit.clone() }),
             Counts::Untold => self.ledger.commit_untold(t_ms, commit),
         }
@@ -136,7 +136,7 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Passes on the writes that the churn reports, for the audit of a real control plane.
+    /// Passes the writes that the churn reports to the audit of a real control plane.
     pub(super) fn wrote(&mut self, writes: Option<Writes>) {
         self.feed.wrote(writes);
     }
@@ -227,6 +227,13 @@ impl<'a> Events<'a> {
         Ok(self.ledger.backlogs(from_ms, to_ms))
     }
 
+    /// Passes refused writes of the subject to the ledger. A subject that has to try again is not at fault yet.
+    pub(super) fn refused(&mut self, rows: &[RequestRow]) {
+        for row in rows {
+            self.ledger.refused(&row.resource, &row.namespace, &row.name, row.t_ms);
+        }
+    }
+
     /// Advances the ledger's time and writes the ledger's decisions into the record. `end` means that no commit or
     /// observation can follow. `asked` holds the subject's requests.
     pub(super) fn settle(&mut self, end: Option<Drained>, asked: &Requested, writer: &mut Writer) -> Result<()> {
@@ -250,7 +257,7 @@ impl<'a> Events<'a> {
         if self.ledger.contradictions() > 0 {
             bail!("the control plane's commits contradict each other: its order cannot be trusted");
         }
-        // The end of watches at the end of the run is no part of any story.
+        // The end of watches at the end of the run belongs to no history.
         let until_ms = end.map_or(now_ms, |drained| drained.to_ms);
         let sources = Sources { plane: self.plane, clock: &self.clock, faults: self.faults, ordered: self.ordered };
         self.dossiers.overdue(self.ledger.take_overdue(), until_ms, asked, sources);

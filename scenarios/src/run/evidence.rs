@@ -25,16 +25,16 @@ use crate::clock::Clock;
 
 /// Number of events of a watch stream that are shown before and after the event of the anomaly.
 const WIRE_LINES: usize = 3;
-/// Maximum number of overdue versions with stored facts, about 5 KiB each. Facts about further versions are read when the ledger decides
-/// about these versions.
+/// Maximum number of overdue versions with stored facts, about 5 KiB each. Facts about versions above this number are
+/// read when the ledger decides about these versions.
 const KEPT_MAX: usize = 512;
 /// Maximum share of the run's time for reading facts. For one version all stored traffic is read, which takes up to a
 /// tenth of a second.
 const SHARE_MAX: f64 = 0.02;
 /// Time for reading facts that is available from the start.
 const FIRST_MAX: Duration = Duration::from_millis(500);
-/// Further time for reading facts at the end of the run. If no time is left, an anomaly only has its own row, with the
-/// times of write and observation.
+/// Additional time for reading facts at the end of the run. If no time is left, an anomaly only has its own row, with
+/// the times of write and observation.
 const END_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -57,8 +57,8 @@ pub(super) struct Sources<'a> {
     pub(super) plane: &'a Plane,
     pub(super) clock: &'a Clock,
     pub(super) faults: &'a [Fault],
-    /// Whether the order of commits is the order of their revisions. If not, the traffic shows nothing about a single
-    /// version.
+    /// Whether the order of commits is the order of their revisions. If commits have another order, the traffic shows
+    /// nothing about a single version.
     pub(super) ordered: bool,
 }
 
@@ -235,11 +235,12 @@ impl Dossier {
     }
 }
 
-/// Whether `later` replaces `step`: both steps are equal, or both describe the same watch and `later` has more facts.
+/// Whether `later` replaces `step` in a history: both entries are equal, or both describe the same watch and `later`
+/// has more facts.
 fn tells_of(later: &Step, step: &Step) -> bool {
     match (later, step) {
         (Step::Watched { watch: Some(one), .. }, Step::Watched { watch: Some(other), .. }) => one == other,
-        // The same writes, when there were fewer of them.
+        // The same series of writes, stored when it was shorter.
         (
             Step::Wrote { t_ms: last_ms, verb: one, object: of, status: came_to, message: why, .. },
             Step::Wrote { t_ms, verb, object, status, message, .. },
@@ -289,7 +290,7 @@ fn step(sending: Sending, t_ms: u64, faults: &[Fault]) -> Step {
     }
 }
 
-/// The revisions in the steps and the revision `own`, ascending.
+/// The revisions in the entries of a history and the revision `own`, ascending.
 fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     let of = |step: &Step| match step {
         Step::Committed { revision, .. } | Step::Reported { revision, .. } => revision.parse().ok(),
@@ -301,7 +302,8 @@ fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     revisions
 }
 
-/// The earliest time at which a version in the steps can have been sent. A step with time zero may be much older.
+/// The earliest time at which a version in the entries of a history can have been sent. An entry with time zero may be
+/// much older.
 fn since_us(mock: &Mock, clock: &Clock, steps: &[Step]) -> u64 {
     let first_ms = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
     first_ms.filter(|t_ms| *t_ms > 0).map_or(0, |t_ms| epoch_us(mock, clock, t_ms))

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use reports::record::{Refusals, RequestRow, Verb};
 
 /// Maximum number of objects with refused writes that are kept, about 150 bytes each. A successful write removes its
-/// object.
+/// object from this list.
 const OBJECTS_MAX: usize = 10_000;
 
 /// Refused writes since the last successful write, by namespace, name and resource.

@@ -46,8 +46,8 @@ pub(super) struct Audited {
 }
 
 impl Feed {
-    /// Begins to read commits of the judged resources, given by name and spelling. Called before the first write. On a
-    /// real control plane, only the first resource is read.
+    /// Begins to read commits of the judged resources, each with its full name and its spelling in scenarios. Called
+    /// before the first write. On a real control plane, only the first resource is read.
     pub(super) async fn follow(
         plane: &Plane,
         api: churn::Api,
@@ -148,7 +148,7 @@ impl Feed {
 
 impl Tailed {
     fn ready(&mut self, max: usize) -> Result<Option<Vec<Entry>>> {
-        // This comes before reading: once nothing is left, nothing from before a restore can still be unread.
+        // Restores are read first: if no commit is left afterwards, no commit from before a restore is unread.
         let rewinds = if self.past.is_some() { self.tail.rewinds() } else { Vec::new() };
         let batch = self.tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
         if !batch.is_empty() {
@@ -186,7 +186,7 @@ impl Audited {
 
 fn told(entry: mock_kube::Entry, epoch: Instant) -> Entry {
     let at = epoch + Duration::from_micros(entry.at_us);
-    // A mock that never goes back orders its commits by their revisions, and its gaps are given in those.
+    // Without restores, revisions give the order of commits, and gaps are given in revisions.
     let commit = Commit { order: Order::of_numbered(entry.revision), ..entry.commit };
     Entry { at, commit, progress: entry.progress, restored: false }
 }

@@ -29,8 +29,9 @@ impl FieldManager {
     }
 }
 
-/// The owner of the value at a JSON pointer: the manager whose fields match the longest part of the pointer. Of several
-/// managers, the last writer counts. The owner of a list owns all values in it, because keys of lists are not resolved.
+/// The owner of the value at a JSON pointer: the manager whose fields match the longest part of the pointer. If several
+/// managers match, the last writer counts. The owner of a list owns all values in it, because keys of lists are not
+/// resolved.
 pub(in crate::run) fn owner(object: &Value, pointer: &str) -> Option<FieldManager> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();

@@ -2,9 +2,9 @@
 //! deleted, or deleted an object whose deletion nobody had requested.
 //!
 //! Owns the record of which client created an object, if the control plane records requests. The subject created an
-//! object if an answer to the subject says so. Commits come from a separate cursor, and are handled before the requests
-//! of the same moment. The memory is bounded: beyond the limit, further objects are not tracked, and only the newest
-//! deleted objects are kept. A judge decides whether there are too many such changes.
+//! object if an answer to the subject says so. Reads commits with its own cursor, and handles commits before requests
+//! of the same time. The memory is bounded: beyond the limit, further objects are not tracked, and only the newest
+//! deleted objects are kept. A judge decides whether the subject made too many wrong changes.
 
 mod memory;
 
@@ -18,8 +18,7 @@ use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
-/// Kinds that the mock's workload controllers create for their owners, so that the creator of an object is not its
-/// owner.
+/// Kinds that the mock's workload controllers create for other clients' objects, so the creator is not the owner.
 const MADE_BY_CONTROLLERS: [&str; 5] = [
     "pods",
     "replicasets.apps",
@@ -102,7 +101,7 @@ impl Foreign {
         }
     }
 
-    /// Records a finished request of the subject. Called after the commits of the same time were recorded.
+    /// Records a finished request of the subject. Must be called after the commits of the same time were recorded.
     pub(super) fn request(&mut self, request: Request<'_>, wire: &impl Wire) {
         let row = request.row;
         if !self.resources.contains(&row.resource) {

@@ -1,7 +1,7 @@
 //! One address in front of the subject's processes, like a Service in front of Pods: each new connection goes to the
 //! next process and stays with this process.
 //!
-//! Owns the forwarded connections. TLS passes through unchanged. Does not know why processes start and end.
+//! Owns the forwarded connections. TLS passes through unchanged.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 /// Maximum number of connections at once, far more than a load generator opens; further connections wait in the listen queue.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// The open address. Dropping this value closes all connections through it.
+/// The address in front of the subject's processes. Dropping this value closes all connections through it.
 pub(super) struct Front {
     address: SocketAddr,
     endpoints: Arc<Mutex<Endpoints>>,

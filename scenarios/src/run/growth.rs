@@ -12,7 +12,6 @@ pub(super) struct Growth {
     so_far: Option<SoFar>,
     /// Planned length of the steady phase, in seconds.
     steady_s: f64,
-    /// Time when the steady phase began.
     began_ms: Option<u64>,
     due_ms: u64,
     text: String,

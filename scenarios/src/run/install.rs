@@ -65,7 +65,8 @@ pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> R
 }
 
 /// Checks whether a new `CustomResourceDefinition` no longer changes. kube-apiserver continues to write its conditions
-/// after it serves the first list. Each such write ends the watches of the resource and forgets its history.
+/// after it serves the first list. At each write of conditions, kube-apiserver ends the resource's watches and drops
+/// its history.
 #[derive(Default)]
 struct Quiet {
     version: String,
@@ -122,7 +123,7 @@ impl Api<'_> {
         self.mark.is_some_and(|(key, value)| there["metadata"]["labels"][key] != value)
     }
 
-    /// Sends one request on a separate connection. A run sends only a handful of such requests.
+    /// Sends one request on a separate connection. A run sends only a handful of requests with this function.
     pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         self.ask_as(method, path, body, JSON, JSON).await
     }

@@ -1,9 +1,10 @@
 //! The signing keys of the seeded images, the service's policy for them, and the right answer of the service for each
 //! image.
 //!
-//! Owns the policy for signed images: the keys `release` and `second` are trusted, and one signature is enough. In the
-//! folder `two`, both keys must have signed. In the folder `keyless`, no key counts; the signer must be certified by an
-//! authority. A change of keys replaces `second` by `successor` in the key file, and the next change restores `second`.
+//! Owns the policy for signed images: the keys `release` and `second` are trusted, and one signature is enough. Images
+//! in the registry folder `two` must be signed with both keys. For images in the registry folder `keyless`, no key
+//! counts; the signer must be certified by an authority. A change of keys replaces `second` by `successor` in the key
+//! file, and the next change restores `second`.
 
 use std::path::{Path, PathBuf};
 
@@ -109,7 +110,7 @@ impl Trusted {
     pub(super) fn change(&self, images: &[mock_registry::Image], truth: Option<&Truth>) -> Result<()> {
         let was = self.turned.fetch_xor(true, std::sync::atomic::Ordering::Relaxed);
         let key = if was { &self.keys.second } else { &self.keys.successor };
-        // The verdicts change first: a quick service must not be ahead of them.
+        // The right answers change first, because the service may read the new keys at once.
         for image in images {
             let Some(signing) = image.signing else { continue };
             let (before, after) = (verdict(signing, was), verdict(signing, !was));

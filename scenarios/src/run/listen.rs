@@ -1,5 +1,4 @@
-//! A watch by the harness itself. The watch sends changes into a channel, for modules that count objects during the
-//! run.
+//! A watch by the harness itself, which sends changes into a channel for modules that count objects during the run.
 
 use std::time::Duration;
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::live::Live;
 
-/// The values in the progress line.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Facts {
     pub(super) now_ms: u64,

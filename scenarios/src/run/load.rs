@@ -46,7 +46,7 @@ pub(super) struct Load {
     registration: Option<Registration>,
     /// Number of the API server's calls to each webhook.
     asked: Vec<WebhookRow>,
-    /// The counts of the stopped load since the last reading.
+    /// The counts of the stopped load since counts were last read.
     rest: Option<admission::Interval>,
     /// The reason why less than the planned load is sent, if the load is incomplete.
     gone: Option<Gone>,
@@ -72,7 +72,7 @@ struct Through {
     stopped: bool,
 }
 
-/// Counts of load and churn since the last reading.
+/// Counts of load and churn since they were last read.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) admission: Option<AdmissionRow>,
@@ -81,7 +81,8 @@ pub(super) struct Reading {
 }
 
 impl Load {
-    /// Fills the population, then starts churn and admission load. Returns the time at which the load started.
+    /// Creates the objects of the population, then starts churn and admission load. Returns the time at which the load
+    /// started.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
         // The subject's own webhooks see every write; webhooks for images only see objects with a label.
         let (own, usual) = match plan.registration.as_ref() {
@@ -165,7 +166,7 @@ impl Load {
         std::mem::take(&mut self.asked)
     }
 
-    /// Reads the watch of the objects that the load stored to its end. An error means that the watch missed changes.
+    /// Reads all remaining changes from the watch of the load's objects. An error means that the watch missed changes.
     pub(super) async fn confirm(&mut self) -> Result<()> {
         if let Some(calls) = &self.calls {
             calls.settle().await;
@@ -186,7 +187,7 @@ impl Load {
         Self { script, ..Self::default() }
     }
 
-    /// Continues the script that ran before the load. The times of the script then count from `begin`.
+    /// Continues the script that ran before the load. From now on, the times of the script count from `begin`.
     pub(super) fn go_on(&mut self, before: Self, begin: Instant) {
         self.script = before.script;
         self.script_told = before.script_told;
@@ -229,8 +230,8 @@ impl Load {
         its.or(self.churn.first()).map(|(churn, _)| churn.canaries())
     }
 
-    /// Successful writes of the churn since the last call. On a real control plane, these writes are compared with the
-    /// watched commits.
+    /// Successful writes of the churn since the last call. On a real control plane, the writes of the churn are
+    /// compared with the watched commits.
     pub(super) fn writes(&self) -> Option<Writes> {
         let churn = self.churn.iter().filter_map(|(churn, _)| churn.take_writes());
         let script = self.script.as_ref().and_then(Script::take_writes);
@@ -348,7 +349,7 @@ impl Load {
     }
 }
 
-/// Fills the population of each section, then starts all sections together.
+/// Creates the population of each churn section, then starts all sections together.
 async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>> {
     let mut all = Vec::with_capacity(plans.len());
     for plan in plans {
@@ -363,8 +364,8 @@ async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>>
     Ok(all)
 }
 
-/// Adds the answers that webhooks gave to writes of the churn. The times of these answers are those of whole writes, as
-/// the client sees them.
+/// Adds the answers that webhooks gave to writes of the churn. The time of a webhook's answer to a write is the time of
+/// the whole write, as the client sees it.
 fn with_answers(load: Option<admission::Interval>, churn: Option<&churn::Interval>) -> Option<admission::Interval> {
     let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
     let asked = answers.allowed + answers.denied + answers.failed;

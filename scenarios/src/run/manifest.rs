@@ -164,7 +164,7 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
         On::Update => Some(Need::Update),
         On::Patch => Some(Need::Patch),
         On::Delete => Some(Need::Delete),
-        // One of several sorts is enough, and it is unknown which.
+        // Any of several kinds of requests is enough, and the kind is unknown.
         _ => None,
     };
     let bookmarks = matches!(fault.name.as_str(), "no-bookmarks" | "bookmark-ahead").then_some(Need::Bookmarks);
@@ -173,7 +173,8 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     on.into_iter().chain(bookmarks).chain(initial).collect()
 }
 
-/// The planned restarts, rotations, changes of keys, and drifts. Hits must prove each of them, as for faults.
+/// The planned restarts, rotations, changes of keys, and drifts. Hits must prove each restart, rotation, change of keys
+/// and drift.
 fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
     let (subject, loaded) = (&scenario.subject, scenario.phases.loaded());
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {

@@ -19,7 +19,7 @@ use crate::scenario::Manifest;
 const MANAGER: &str = "longhaul";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Applies all manifests. `quiet` is how long a `CustomResourceDefinition` must stay unchanged.
+/// `quiet` is how long a `CustomResourceDefinition` must stay unchanged.
 pub(super) async fn apply(api: &Api<'_>, manifests: &[Manifest], quiet: Duration) -> Result<()> {
     let mut kinds = Kinds::default();
     let (definitions, rest): (Vec<_>, Vec<_>) = manifests.iter().partition(|manifest| manifest.is_definition());

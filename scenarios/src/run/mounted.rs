@@ -1,6 +1,6 @@
 //! Folders that a program finds where a kubelet would mount a service account, a `Secret` or a `ConfigMap`.
 //!
-//! Owns the content of the folders, which follows the objects. `subject::Mounts` makes a program find the folders.
+//! Keeps the files in the folders equal to the objects. `subject::Mounts` makes a program find the folders.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -71,7 +71,7 @@ impl Mounted {
             }
             folders.push((target.clone(), source));
         }
-        // As a kubelet: the files are there before the program is.
+        // As with a kubelet, the files exist before the program starts.
         for one in &mut followed {
             one.read(&api).await?;
         }
@@ -123,8 +123,7 @@ async fn follow(api: loadgen::churn::Api, mut all: Vec<Followed>) {
     loop {
         tokio::time::sleep(POLL).await;
         for one in &mut all {
-            // If the API server is away, the files stay as they are, as on a node. A full disk is a matter of the whole
-            // run, which notices it itself.
+            // If the API server is away, the files stay as they are, as on a node. The run itself notices a full disk.
             let _ = one.read(&api).await;
         }
     }
@@ -144,7 +143,7 @@ impl Followed {
         }
     }
 
-    /// Replaces all files of an object at once: writes a new folder, then points the link to it.
+    /// Replaces all files of an object at once: writes a new folder, then points the link to the new folder.
     fn show(&mut self, object: &Value) -> std::io::Result<()> {
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if version == self.version {
@@ -171,7 +170,7 @@ impl Followed {
         Ok(())
     }
 
-    /// Writes the files into a new folder, and points the link to it. Returns the keys.
+    /// Writes the files into a new folder, and points the link to the new folder. Returns the keys.
     fn turn(&self, name: &str, object: &Value) -> std::io::Result<Vec<String>> {
         let fresh = self.folder.join(name);
         std::fs::create_dir(&fresh)?;
@@ -185,7 +184,7 @@ impl Followed {
             keys.push(key.clone());
         }
         let turned = self.folder.join("..turned");
-        // One may be left of an attempt that failed.
+        // A failed attempt may have left a link.
         let _ = std::fs::remove_file(&turned);
         std::os::unix::fs::symlink(name, &turned)?;
         std::fs::rename(&turned, self.folder.join(LINK))?;

@@ -1,7 +1,7 @@
 //! Moves the tags of images with locked digests, one after the other, under load.
 //!
-//! Owns the times at which tags move, and the record rows that prove each move. A fault of the registry moves a tag
-//! only when the subject reads it, and a subject with a digest lock does not read tags.
+//! Owns the times at which tags move, and the record rows that prove each move. No fault of the registry can move these
+//! tags: such a fault waits until the subject reads a tag, and a subject with a digest lock reads none.
 
 use anyhow::{Context, Result};
 use reports::record::{FaultEvent, FaultRow};

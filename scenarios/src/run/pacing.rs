@@ -1,9 +1,10 @@
 //! `churn: {rate: auto}`: the warm-up measures the rate that the subject sustains, and the run continues at half of
 //! this rate.
 //!
-//! Owns the control loop. While few versions wait for the subject, the loop permits one more write at a time, so that
-//! the subject is busy but not behind. The sustained rate is the subject's progress while versions were waiting. Does
-//! no I/O except for the permits: the time and the number of waiting versions are arguments.
+//! Owns the control loop that sets the rate of writes. While few versions wait for the subject, the loop permits one
+//! more write at a time, so that the subject is busy but not behind. The sustained rate is the subject's progress while
+//! versions were waiting. Does no I/O except for the permits: the time and the number of waiting versions are
+//! arguments.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::scenario::Scenario;
 /// Maximum number of waiting versions at which another version is written, so that each worker of a small subject has
 /// one version.
 const WAITING_MAX: u64 = 4;
-/// Maximum number of writes per second: one for each tick of the run.
+/// Maximum number of writes per second: one for each tick of the run (20 ms).
 const MOST: f64 = 50.0;
 /// The rate of the run as a share of the sustained rate.
 const SHARE: f64 = 0.5;
@@ -95,7 +96,7 @@ impl Pacing {
         let given: u64 = self.steers.iter().map(|steer| steer.given()).sum();
         let before = self.first.map_or(0, |first| first.waiting);
         let done = (given + before).saturating_sub(self.last.waiting);
-        // A subject with no waiting version ever keeps up with any rate.
+        // A subject for which no version ever waited keeps up with any rate.
         let sustained = if self.is_mute || self.busy_ms == 0 {
             MOST
         } else {
@@ -136,8 +137,8 @@ impl Found {
 mod tests {
     use super::*;
 
-    /// Simulates a subject that handles one change after the other, each in `service_ms`, with `begins_with` changes at
-    /// the start.
+    /// Simulates a subject that handles one change after the other, each in `service_ms`; at the start, `begins_with`
+    /// changes wait.
     fn play(service_ms: u64, begins_with: u64, warm_up_ms: u64) -> (Found, u64) {
         let steer = Arc::new(Steer::default());
         let mut pacing = Pacing::new(vec![Arc::clone(&steer)], false);

@@ -9,15 +9,14 @@ use mock_registry::Population;
 
 use crate::scenario::Scenario;
 
-/// The number of images with heavy signatures: enough that no review waits for another review of the same image.
+/// The number of images with very large signatures: enough that reviews of the same image do not wait for each other.
 const HEAVY_IMAGES: usize = 8;
 
 /// The host of the registry in image references. RFC 6761 reserves `.test`.
 pub(super) const HOST: &str = "registry.test:5000";
 
 /// The host of the registry in image references, if it is the same in every run: the service can map a host to the real
-/// address. `None` for other subjects, which need the real address. The real address is known only when the registry
-/// listens.
+/// address. `None` for subjects that need the real address. The real address is known only when the registry listens.
 pub(super) fn host(scenario: &Scenario) -> Option<String> {
     scenario.subject.kind().is_service().then(|| HOST.to_owned())
 }
@@ -27,7 +26,7 @@ pub(super) fn population(scenario: &Scenario) -> Population {
     Population { count: scenario.registry.images, seed: scenario.seed, signed: scenario.registry.signed }
 }
 
-/// Number of images with heavy signatures in the scenario's registry.
+/// Number of images with very large signatures in the scenario's registry.
 pub(super) fn heavy(scenario: &Scenario) -> usize {
     let wanted = scenario.admission.as_ref().is_some_and(|config| config.mix.has_bundles());
     if wanted && scenario.registry.signed { HEAVY_IMAGES } else { 0 }
@@ -80,7 +79,7 @@ impl Planned {
     }
 }
 
-/// The plan of admission load with these images; `None` if the scenario has no such load.
+/// The plan of admission load with the given images; `None` if the scenario has no admission load.
 pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Result<Option<Planned>> {
     let Some(config) = &scenario.admission else { return Ok(None) };
     let images: Vec<Image> = images.iter().map(super::keys::image).collect();

@@ -151,7 +151,8 @@ fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     }
 }
 
-/// Faults that other control planes cannot inject, with the reason. `--control-plane` would skip these faults.
+/// Faults that other control planes cannot inject, with the reason. With another `--control-plane`, a run skips the
+/// faults that it cannot inject.
 fn unplayed(scenario: &Scenario) -> Vec<String> {
     // Equal lists of faults with the same reason are shown once.
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
@@ -176,7 +177,8 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
     lines.into_iter().map(|(kinds, text)| format!("on {}: {text}", kinds.join(", "))).collect()
 }
 
-/// Maximum number of random faults listed one by one. If there are more, the plan lists the first of them and counts each kind.
+/// Maximum number of random faults listed one by one. If a scenario has more random faults, the plan lists the first of
+/// them and counts each kind.
 const DRAWN_SHOWN: usize = 100;
 
 fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, line: &mut dyn FnMut(String)) {
@@ -264,7 +266,7 @@ fn fingerprint(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Lists the budgets that a run of this length can decide, and those that it cannot.
+/// Lists the budgets that a run of this length can decide, and the budgets that it cannot decide.
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
@@ -297,7 +299,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         let name = format!("memory growth {budget}/own hour, {rate} of which are one");
         line(growth_decides(steady, &name, budget.0 as f64 * rate / 3600.0, (3600.0 / rate, "own hour")));
     }
-    // The relation of a counted axis to time: the budget per unit, times the units per second.
+    // Converts a budget per object or request into a budget per second.
     let mut counted = |budget: Option<units::Bytes>, per: &str, each_second: f64, what: &str| {
         let Some(budget) = budget else { return };
         let name = format!("memory growth {budget}/{per} at {each_second:.1} {what} a second");
@@ -322,7 +324,7 @@ fn created_each_second(scenario: &Scenario) -> f64 {
     let created = |churn: &loadgen::churn::Config| {
         let mix = churn.mix;
         let all = f64::from(mix.create) + f64::from(mix.update) + f64::from(mix.delete);
-        // The population is constant: creates and deletes are equally frequent, each half of both.
+        // The population is constant, so creations and deletions are equally frequent: each has half of their sum.
         let created = f64::midpoint(f64::from(mix.create), f64::from(mix.delete));
         churn.rate.expected().as_per_second() * created / all.max(1.0)
     };
@@ -337,7 +339,7 @@ fn requests_each_second(scenario: &Scenario) -> f64 {
 }
 
 /// Whether the steady phase is long enough to decide a budget of this many bytes per second, computed with the judge's
-/// own functions. `unit` has the seconds per unit of the axis, and the name of the unit.
+/// own functions. `unit` is the unit of the budget, such as an hour or an object: its length in seconds, and its name.
 fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, &str)) -> String {
     let needed_s = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second);
     let Some((needed_s, quiet_s)) = needed_s.zip(length::quiet_s(bytes_per_second)) else {
@@ -347,7 +349,7 @@ fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, 
     if steady_s >= needed_s {
         return format!("{:15} {what}: {needs}", "decides");
     }
-    // A failure needs no planned length.
+    // Larger growth fails even in a shorter run.
     let found = reports::words::bytes(whole(length::found_per_s(steady_s, bytes_per_second) * unit.0));
     let fails = format!("from about {found}/{} on it fails", unit.1);
     if steady_s >= quiet_s {

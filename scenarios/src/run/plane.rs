@@ -1,8 +1,9 @@
 //! The control plane of a run: the mock in this process, or a real control plane (separate programs, with or without a
 //! node).
 //!
-//! Only the mock knows its traffic and the sender of each request. For a real control plane these facts are absent,
-//! which judges and reports must handle. No other module of the run distinguishes mock and real control planes.
+//! Only the mock knows its traffic and the sender of each request. For a real control plane, traffic and senders are
+//! unknown, which judges and reports must handle. No other module of the run distinguishes mock and real control
+//! planes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -141,7 +142,7 @@ impl Plane {
         }
     }
 
-    /// The control planes of the cluster, if one of several can be stopped.
+    /// The cluster's control planes, if it has several and one can be stopped.
     pub(super) fn leaders(&self) -> Option<kind::leaders::Leaders> {
         match self {
             Self::Mock(_) => None,
@@ -253,7 +254,7 @@ async fn mock(
     config.compress = scenario.compression();
     config.webhook_clock = pace;
     let every = scenario.control_plane.bookmarks_every.0;
-    // The scenario's interval is mostly less than a server's minute already.
+    // The scenario's interval is mostly shorter than a real server's minute.
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
@@ -284,8 +285,8 @@ async fn mock(
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-/// A token for this run. The token only protects ports on loopback from mistakes. Its process ID separates two runs on
-/// one machine.
+/// A token for this run. The token only protects ports on loopback from mistakes. The process ID in the token separates
+/// two runs on one machine.
 pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));

@@ -2,7 +2,7 @@
 //! later.
 //!
 //! No two runs on one machine choose the same port. Until the subject has bound the port, an abstract Unix socket
-//! reserves it. The kernel removes this socket with the process.
+//! reserves it. The kernel removes the Unix socket when the process ends.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -2,7 +2,7 @@
 //!
 //! The harness uses its own watches, on any control plane. The watches cover the churned resources and the subject's
 //! children. If the control plane records requests, the watches also cover all other resources that the subject has
-//! written. The module [`rewrites`] counts repeated writes and does no I/O.
+//! written.
 
 mod rewrites;
 mod writers;
@@ -26,9 +26,10 @@ use crate::scenario::Scenario;
 /// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 256;
 const BATCHES_MAX: usize = 64;
-/// Time for the subject to catch up with the last writes, if the drain is long enough: the least deadline of events.
+/// Time for the subject to catch up with the last writes, if the drain is long enough: the shortest deadline for
+/// observations.
 const CATCH_UP_MAX: Duration = Duration::from_secs(5);
-/// If the drain is short, the subject gets one part in this many of the drain to catch up.
+/// If the drain is short, the subject gets the time of the drain divided by this number to catch up.
 const CATCH_UP_SHARE: u32 = 3;
 
 pub(super) struct Quiet {
@@ -46,8 +47,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window in a drain that begins at `drain_ms`: the rest of the drain after the harness's last change and the
-    /// time to catch up.
+    /// The quiet time in a drain that begins at `drain_ms`: the rest of the drain after the harness's last change and
+    /// the time to catch up.
     pub(super) fn of(drain_ms: u64, drain: Duration, last_deed: Option<Duration>) -> Self {
         let still = last_deed.unwrap_or_default().min(drain);
         let catch_up = (drain.saturating_sub(still) / CATCH_UP_SHARE).min(CATCH_UP_MAX);
@@ -100,7 +101,7 @@ impl Quiet {
     /// Ends the watches and returns the writes that they showed. `writers` names the clients that wrote, if known.
     pub(super) async fn end(self, writers: Option<&Writers>) -> record::Quiet {
         let Self { stop, counts, resources, tells_writers } = self;
-        // It ends by itself only if every watch was lost.
+        // The send fails only if every watch was lost.
         let _ = stop.send(());
         let counted = counts.await;
         let lost = || record::Quiet { unread: Some("the count broke off".to_owned()), ..record::Quiet::default() };

@@ -1,5 +1,5 @@
-//! The readiness of a subject. The service reports its own readiness; any other subject is ready after certain
-//! requests.
+//! The readiness of a subject. The service reports its own readiness; the readiness of any other subject follows from
+//! its requests or from a page.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -18,8 +18,7 @@ use crate::subject::Line;
 /// Pause between two checks of the subject's readiness.
 const READY_POLL: Duration = Duration::from_millis(50);
 
-/// A controller may first request leases and objects for itself. After this time without other requests, the controller
-/// counts as ready.
+/// If a controller requests only leases and objects for itself for this time, the controller counts as ready.
 const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 
 /// The requests that the subject has sent to the control plane so far.

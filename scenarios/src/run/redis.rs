@@ -26,12 +26,12 @@ use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
 const CONNECTIONS_MAX: usize = 64;
-/// Maximum number of stored values; the oldest are dropped.
+/// Maximum number of stored values; the oldest values are dropped.
 const VALUES_MAX: usize = 10_000;
 /// The key with which the subject authenticates its values, valid for one run.
 pub(super) const KEY: &str = "a key that only this run has, and no other";
-/// Expiry of a forged value in the service's layout `1 | end | code | value`: a hundred years ahead, with an invalid
-/// code.
+/// Expiry (`end`) of a forged value, a hundred years ahead. The service's layout is `1 | end | code | value`; the
+/// forged code is invalid.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 
 /// The mock Redis with its planned misbehaviour.
@@ -136,7 +136,7 @@ async fn answer(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiv
     accept(listener, CONNECTIONS_MAX, serves).await;
 }
 
-/// Answers commands on one connection until it closes or sends an invalid command.
+/// Answers commands on one connection until the connection closes or brings an invalid command.
 async fn serve(stream: TcpStream, shared: &Shared) {
     let mut stream = BufStream::new(stream);
     while let Ok(Some(asked)) = wire::read(&mut stream).await {

@@ -1,8 +1,8 @@
 //! The registration of the subject's webhooks in the control plane, made before the load and removed after it.
 //!
-//! Owns the configuration objects. The objects come from the built-in manifest with the scenario's changes, or from the
-//! project. Waits until the objects are in force. At the end of the run, reads the API server's number of calls to each
-//! webhook.
+//! Owns the configuration objects, which come from the built-in manifest with the scenario's changes, or from the
+//! project. Waits until the configurations are in force. At the end of the run, reads the API server's number of calls
+//! to each webhook.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -37,7 +37,8 @@ const SERVICE_PATH: &str = "/mutate";
 const CONDITIONS: &str = "/webhooks/0/matchConditions";
 /// The metric of kube-apiserver that counts calls to a webhook by result: admitted, refused, failed.
 const CALLS: &str = "apiserver_admission_webhook_request_total";
-/// The metric that counts calls before Kubernetes 1.23 (tried with 1.20). Older versions have no other count.
+/// The metric that counts calls before Kubernetes 1.23 (tried with 1.20). Kubernetes before 1.23 has no other count of
+/// calls to a webhook.
 const DURATIONS: &str = "apiserver_admission_webhook_admission_duration_seconds_count";
 const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 
@@ -129,7 +130,8 @@ impl Registration {
         Ok(Some(Self { configurations, is_own, conversions, settle, makes_accounts }))
     }
 
-    /// Whether the configurations are the project's own. Such configurations must exist before the first write.
+    /// Whether the configurations are the project's own. The project's own configurations must exist before the first
+    /// write.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
     }
@@ -339,8 +341,8 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
     Ok(all)
 }
 
-/// Returns the name, or a similar name that is not used. The name of a webhook begins with a DNS label, and so does the
-/// new name.
+/// Returns the name, or a similar name that is not used. A webhook's name begins with a DNS label, and so does the new
+/// name.
 fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     let mut found = name.to_owned();
     for number in 2.. {
@@ -385,7 +387,7 @@ mod tests {
         Registration::of(&scenario, &url, "pem").unwrap().unwrap()
     }
 
-    /// The scenario's values replace those of the manifest; all other values stay.
+    /// The scenario's values replace values of the manifest; all other values stay.
     #[test]
     fn the_manifest_is_used_but_for_what_the_scenario_says() {
         let usual = registration("webhook");

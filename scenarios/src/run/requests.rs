@@ -14,6 +14,8 @@ use crate::clock::Clock;
 use crate::scenario::Scenario;
 
 const COMMITS_MAX: usize = 4096;
+/// Maximum number of refused writes that wait for the ledger. Without a further one, an object may count as missed.
+const REFUSED_MAX: usize = 4096;
 
 /// Reads the subject's requests from the mock. Counts lists and watches of judged resources separately, because the
 /// record of a long run does not keep every request.
@@ -23,6 +25,8 @@ pub(super) struct Requests {
     follows: Option<u64>,
     /// The latest lists and watches, for the history of an anomaly.
     newest: Requested,
+    /// Refused writes that the ledger does not know yet, at most [`REFUSED_MAX`].
+    refused: Vec<RequestRow>,
     writers: Writers,
     /// The subject's refused writes.
     failing: Failing,
@@ -38,18 +42,18 @@ struct OnWatches<'a> {
 }
 
 impl Requests {
-    /// An empty state for a scenario's subject.
     pub(super) fn new(scenario: &Scenario, plane: &Plane) -> Self {
         let foreign = plane.mock().and_then(|mock| Some((Foreign::of(scenario)?, mock.server.tail())));
         Self { foreign, ..Self::over(&scenario.judged()) }
     }
 
-    /// An empty state for the judged resources, given by name and spelling.
+    /// An empty state for the judged resources, each with its full name and its spelling in scenarios.
     fn over(judged: &[(String, String)]) -> Self {
         Self {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
             follows: Some(0),
             newest: Requested::default(),
+            refused: Vec::new(),
             writers: Writers::default(),
             failing: Failing::default(),
             foreign: None,
@@ -70,7 +74,7 @@ impl Requests {
         }
     }
 
-    /// The subject's changes to objects of other clients. Returned only once.
+    /// The subject's changes to objects of other clients. A second call returns `None`.
     pub(super) fn take_foreign(&mut self) -> Option<record::Foreign> {
         self.read_commits();
         self.foreign.take().map(|(mut foreign, _)| foreign.take())
@@ -97,6 +101,9 @@ impl Requests {
             self.newest.note(&row);
             self.writers.note(&row, &fact.record.path);
             self.failing.note(&row);
+            if row.writes() && row.is_refused_for_now() && self.refused.len() < REFUSED_MAX {
+                self.refused.push(row.clone());
+            }
             if let Some((foreign, _)) = &mut self.foreign {
                 foreign.request(foreign::Request::of(&fact, &row), &wire);
             }
@@ -107,20 +114,26 @@ impl Requests {
         rows.into_iter().try_for_each(|row| writer.request(row))
     }
 
-    /// The record of which client wrote an object, for a caller that takes the record away for a while.
+    /// The record of which client wrote an object. A caller may take this record out, and return it with
+    /// [`Self::go_on`].
     pub(super) fn writers(&mut self) -> &mut Writers {
         &mut self.writers
     }
 
-    /// The subject's refused writes, for a caller that takes this state away at the end of the run.
+    /// The subject's refused writes, which the caller takes out at the end of the run.
     pub(super) fn failing(&mut self) -> &mut Failing {
         &mut self.failing
     }
 
-    /// Takes back `writers`, and adds the writes since then.
+    /// Takes back `writers`, and adds the writes that were recorded in the meantime.
     pub(super) fn go_on(&mut self, writers: Writers) {
         let meanwhile = std::mem::replace(&mut self.writers, writers);
         self.writers.extend(meanwhile);
+    }
+
+    /// The subject's writes, since the last call, that were refused with a status after which a right client tries again.
+    pub(super) fn take_refused(&mut self) -> Vec<RequestRow> {
+        std::mem::take(&mut self.refused)
     }
 
     /// The subject's latest requests that were answered or have ended.

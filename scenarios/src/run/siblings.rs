@@ -2,7 +2,7 @@
 //! children that outlive their parents.
 //!
 //! The harness uses its own watches, one for the parents and one for each kind of children, on any control plane. The
-//! module [`census`] counts children without I/O and decides when a parent has too many.
+//! module [`census`] counts children without I/O and decides when a parent has too many children.
 
 mod census;
 mod orphans;
@@ -24,7 +24,6 @@ use crate::scenario::Scenario;
 /// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
-/// JSON pointer to an object's finalizers.
 const FINALIZERS: &str = "/metadata/finalizers";
 const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";
@@ -66,7 +65,7 @@ impl Siblings {
 
     /// Ends the watches and returns the result of the count. A child may outlive its parent by `grace_ms`.
     pub(super) async fn end(self, grace_ms: u64) -> Vec<record::Siblings> {
-        // It ends by itself only if every watch was lost.
+        // The send fails only if every watch was lost.
         let _ = self.stop.send(());
         self.counts.await.map(|(census, clock)| census.finish(clock.now_ms(), grace_ms)).unwrap_or_default()
     }

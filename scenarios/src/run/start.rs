@@ -164,8 +164,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
-/// The subject's own metrics that the run reads. The service has a metrics page. If several processes take turns, each
-/// process has a different page, and no page is read unless the scenario names a page.
+/// The subject's own metrics that the run reads. The service has a metrics page. If restarts replace the subject's
+/// process, each process has a different page, and no page is read unless the scenario names a page.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
     let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
@@ -189,7 +189,7 @@ fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
 }
 
-/// Opens the address in front of the subject's processes, if several processes take turns.
+/// Opens the address in front of the subject's processes, if restarts replace the process.
 async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
     if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);
@@ -263,7 +263,7 @@ fn load_plan(
         churn = churn.into_iter().map(|plan| judged(plan, registration)).collect();
     }
     if world.plane.mock().is_none() {
-        // A real control plane has no inside view, so the churn's own account of its writes complements the audit.
+        // The audit of a real control plane may miss writes, so the churn also reports its writes.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
     Ok(LoadPlan { admission, crew: None, attacks, registration, churn, script: None, calls: None })

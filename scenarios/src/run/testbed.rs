@@ -193,7 +193,8 @@ impl<'a> Testbed<'a> {
         config.objects.iter().any(|own| !own.made) || !self.scenario.subject.has_own_policy()
     }
 
-    /// The fingerprint of these reviews. The registry's address is left out, because it differs between subjects.
+    /// The fingerprint of the reviews with this load and seed. The registry's address is left out, because it differs
+    /// between subjects.
     pub(crate) fn fingerprint(&self, config: &Config, seed: u64, length: Duration) -> Result<String> {
         if self.scenario.subject.has_own_policy() {
             let plan = Plan::for_any_webhook(config, seed, length).context("failed to plan the load")?;
@@ -263,7 +264,7 @@ impl<'a> Testbed<'a> {
         }))
     }
 
-    /// The fingerprint of the churn; `None` if there is none.
+    /// The fingerprint of the churn; `None` without churn.
     pub(crate) fn fingerprint_of_events(&self, how: While) -> Result<Option<String>> {
         let plans = churns(self.scenario, how)?;
         let prints: Vec<String> = plans.iter().map(churn::Plan::fingerprint).collect();
@@ -291,7 +292,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// The gaps in the subject's watch streams that lists have closed since the last call.
+    /// Gaps in the subject's watch streams that ended, by a new list, since the last call.
     fn holes(&self) -> Vec<Hole> {
         let Some(mock) = self.world.plane.mock() else { return Vec::new() };
         let hole = |gap: mock_kube::Gap| {

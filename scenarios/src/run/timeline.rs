@@ -2,7 +2,7 @@
 //! are outputs.
 //!
 //! Owns the times of canaries, and how long a momentary fault lasts. [`Schedule`] handles the keys `at`, `when` and
-//! `for` of faults. The caller performs the actions.
+//! `for` of faults.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::clock::millis;
 /// Time from a canary to its fault, so that a healthy subject has seen the canary when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
 /// How long a momentary fault waits for a hit: `watch-eof` with `midLine` hits the next event of a watch that was open
-/// at the fault's begin, and no later watch. The canary after the fault waits as long, until the effect was sent.
+/// at the fault's begin, and no later watch. The canary after a momentary fault waits for the same time, until the
+/// effect of the fault was sent.
 const MOMENT_MS: u64 = 1000;
 
 /// An action of the run on fault number `index`.
@@ -92,9 +93,9 @@ impl Timeline {
         self.step(now_ms)
     }
 
-    /// The time of the next begin or end of a fault, as far as known. A hit may add an earlier time.
+    /// The time of the next begin or end of a fault, as far as known. A hit may add a begin or an end before this time.
     pub(super) fn next_ms(&self) -> Option<u64> {
-        // An action within a millisecond is due at its end.
+        // An action within a millisecond is due at the end of this millisecond.
         let scheduled = self.schedule.next().map(|at| millis(at.saturating_add(Duration::from_nanos(999_999))));
         scheduled.into_iter().chain(self.moments.iter().filter_map(|(_, end_ms)| *end_ms)).min()
     }
@@ -131,7 +132,8 @@ impl Timeline {
         Action::End(index)
     }
 
-    /// Called when the load ends. Returns the faults to end and the canaries still to write. No further action follows.
+    /// Called when the load ends. Returns the faults to end and the canaries still to write. After this call, no
+    /// further action follows.
     pub(super) fn finish(&mut self) -> Vec<Action> {
         let open = self.schedule.finish().into_iter().chain(self.moments.drain(..).map(|(index, _)| index));
         let mut actions: Vec<Action> = Vec::new();
@@ -197,8 +199,8 @@ mod tests {
         assert_eq!(timeline.finish(), [Action::CanaryAfter(0), Action::CanaryAfter(1)]);
     }
 
-    /// The scenario `soak-100h` draws more faults than an engine remembers. Each fault begins, hits, ends and has its
-    /// canaries, and its hits can be read at that time.
+    /// The scenario `soak-100h` draws more faults than the engine of faults remembers. Each fault begins, hits, ends
+    /// and has its canaries, and its hits can be read at that time.
     #[test]
     fn a_hundred_hours_of_faults_are_played_to_the_end() {
         let source = crate::scenario::Source::read("soak-100h").unwrap();

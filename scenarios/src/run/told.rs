@@ -2,8 +2,8 @@
 //!
 //! The mock counts all requests and refusals. A real API server writes each request into its audit log, which is read
 //! while it grows, also across rotations. A log that is missing, or that was removed before it was read, is a gap. A
-//! 403 for another reason does not count, such as a 403 because a namespace is being deleted. The audit log shows no
-//! connections. A killed API server writes no end of its watches, so open watches are not reported if a kill is
+//! 403 that RBAC did not cause does not count, such as a 403 because a namespace is being deleted. The audit log shows
+//! no connections. A killed API server writes no end of its watches, so open watches are not reported if a kill is
 //! planned.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +22,8 @@ use super::ready::Asked;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// Maximum number of lines of the audit log that are read in one batch. Lines are short, because this audit log has no
-/// bodies.
+/// Maximum number of lines of the audit log that are read in one batch. Lines are short, because the audit log of a run
+/// has no bodies.
 const LINES_MAX: usize = 100_000;
 
 /// Maximum number of kinds of requested resources that are kept; a program requests some dozens.
@@ -69,7 +69,6 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// An empty state for a scenario's subject.
     pub(super) fn new(scenario: &Scenario) -> Self {
         let judged = scenario.judged().into_iter().map(|(name, _)| name).collect();
         let is_killed = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::ApiserverRestart);
@@ -116,7 +115,6 @@ impl Told {
         self.holes.is_empty() && self.away.is_none()
     }
 
-    /// Full names of judged resources.
     pub(super) fn judged(&self) -> &[String] {
         &self.judged
     }
@@ -144,7 +142,7 @@ impl Told {
         }
     }
 
-    /// Takes the facts since the last call.
+    /// Takes the counts and refusals since the last call.
     pub(super) fn take(&mut self, plane: &Plane) -> Row {
         if let Some(mock) = plane.mock() {
             let mut now: BTreeMap<String, u64> = BTreeMap::new();
@@ -262,7 +260,7 @@ impl Told {
         let mut resource = text("/objectRef/resource").to_owned();
         let code = event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default();
         let traffic = &mut self.traffic;
-        // A long request has a line when its answer begins as well.
+        // A long request has a further line for the begin of its answer.
         let ends = match text("/stage") {
             "ResponseStarted" if verb == "watch" => false,
             "ResponseComplete" | "Panic" => true,
@@ -306,7 +304,7 @@ fn opened(path: &Path) -> Option<(File, u64)> {
     Some((file, inode))
 }
 
-/// The rotated logs, oldest first. The time in their file names sorts them.
+/// The rotated logs, oldest first by the time in their file names.
 fn rotated(audit_log: &Path) -> Vec<PathBuf> {
     let stem = audit_log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let entries = audit_log.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -340,8 +338,8 @@ mod tests {
         .replace('\n', "")
     }
 
-    /// Only refusals of the subject's own requests count. Each refusal counts once, even if its line is read in two
-    /// parts.
+    /// Only refusals of the subject's own requests count. Each refusal counts once, even if the end of its line is read
+    /// later.
     #[test]
     fn an_audit_log_is_read_as_it_grows() {
         let mut log = tempfile::NamedTempFile::new().unwrap();
@@ -398,8 +396,8 @@ mod tests {
         assert!(told.take_holes(&Clock::default()).is_empty());
     }
 
-    /// If a log is rotated twice between two readings, all files are read to their ends. If a file was removed before
-    /// it was read, or is missing, a gap is reported.
+    /// If a log is rotated twice between two reads, all files are read to their ends. If a file was removed before it
+    /// was read, or is missing, a gap is reported.
     #[test]
     fn what_cannot_be_read_of_an_audit_log_is_a_hole() {
         let folder = tempfile::tempdir().unwrap();

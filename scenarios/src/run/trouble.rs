@@ -1,7 +1,7 @@
 //! Faults of Pods and of the control plane's programs, as they occur in real clusters.
 //!
-//! Owns the times and hits of these faults, and restores the earlier state when a fault ends. Each fault has a file in
-//! the folder `trouble`. The Pods and programs exist when the subject is prepared.
+//! Owns the times and hits of the faults of Pods and programs, and restores the earlier state when a fault ends. The
+//! Pods and programs are known only when the subject is prepared.
 
 mod apiserver_restart;
 mod certificate_expiry;
@@ -61,7 +61,7 @@ pub(super) struct Ground {
     pub(super) deployed: Option<Subject>,
     /// The programs of the control plane, if they are known.
     pub(super) machinery: Option<Machinery>,
-    /// The control planes of the cluster, if one of several can be stopped.
+    /// The cluster's control planes, if it has several and one can be stopped.
     pub(super) leaders: Option<Leaders>,
     /// A firewall that drops packets if the cluster's network does not enforce policies.
     pub(super) firewall: Option<Firewall>,
@@ -204,7 +204,7 @@ impl Deed<'_> {
         }
     }
 
-    /// Runs an action `count` times, one after the other, and never together with an action of another fault.
+    /// Repeats an action as often as the fault's `count` says, and never together with an action of another fault.
     fn times(&self, pause: Option<Span>) -> Times<'_> {
         let pause = pause.unwrap_or(PAUSE).0;
         Times { deed: self, pause, count: self.fault.count_most().unwrap_or(1), done: 0, due: None }

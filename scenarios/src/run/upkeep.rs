@@ -1,7 +1,8 @@
 //! Restarts of the subject, rotation of its certificates and changes of its trusted keys, under load.
 //!
-//! Owns the times of these actions, the starting and ending processes, and the record rows that prove each action. The
-//! conductor owns the running process. To replace it, this module takes the old process and returns the new one.
+//! Owns the times of restarts, rotations and changes of keys, the processes that start or end, and the record rows that
+//! prove each action. The main task of the run owns the running process. To replace the running process, this module
+//! takes the old process and returns the new process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(super) struct Upkeep<'a> {
     rotated: u32,
     trusted_keys: Option<TrustedKeys>,
     changed: u32,
-    /// The right answers for the oracle of the load.
+    /// The right answers to reviews, with which the load compares the webhook's answers.
     truth: Option<Arc<Truth>>,
     start_timeout: Duration,
     stop_timeout: Duration,
@@ -173,7 +174,7 @@ impl<'a> Upkeep<'a> {
 
     fn rotate(&mut self, now_ms: u64) -> Result<Option<FaultRow>> {
         let Some(certificates) = self.certificates else { return Ok(None) };
-        // The interval is in the subject's clock, like the certificates.
+        // The interval counts on the subject's clock, like the validity of certificates.
         let due = certificates.every.0 * (self.rotated + 1) / self.rate;
         if now_ms < millis(due) {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! The validators of the subject: their addresses, and their planned restarts and delays during the load.
 //!
 //! Owns the addresses, the proxies that delay answers, the state of restarts, and the record rows that prove each
-//! restart and delay. The conductor owns the processes.
+//! restart and delay. The main task of the run owns the processes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -31,7 +31,8 @@ const POLL: Duration = Duration::from_millis(20);
 const FIRST: usize = 1;
 /// The identity of the only fault in each proxy.
 const PROXIED: FaultId = FaultId(0);
-/// The fault number under which the oracle excuses unverifiable images; no fault of a scenario has it.
+/// The fault number that reports late validators to the load, which then accepts refusals of any image; no fault of a
+/// scenario has this number.
 const TOLD_BY: u32 = u32::MAX - 1;
 
 pub(super) struct Validators {
@@ -45,7 +46,7 @@ pub(super) struct Validators {
     is_late: bool,
     /// The time after which no delayed answer is in flight.
     well_ms: Option<u64>,
-    /// Longest time of a review. A validator's answer that comes later excuses a refusal.
+    /// Longest time of a review. If a validator answers later than this, a refusal does not count as wrong.
     patience: Duration,
     start_timeout: Duration,
 }
@@ -105,7 +106,7 @@ impl Validators {
         restarts.into_iter().chain(delay).collect()
     }
 
-    /// Performs the actions whose planned time is at or before `now_ms`. Returns the rows of these actions.
+    /// Performs the actions whose planned time is at or before `now_ms`. Returns the record rows of these actions.
     pub(super) async fn tick(
         &mut self,
         now_ms: u64,
@@ -176,7 +177,7 @@ impl Validators {
         Some(row(now_ms, DELAY, FaultEvent::Ended, hits, String::new()))
     }
 
-    /// Performs the next step of a validator's restart.
+    /// Performs the next action of a validator's restart.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Option<FaultRow>> {
         let Some(restarts) = self.restarts else { return Ok(None) };
         match &mut self.step {
@@ -223,7 +224,6 @@ pub(super) fn delayed(delay: &ValidatorDelay) -> String {
     format!("for {} validators answer {} later", delay.lasts, delay.by)
 }
 
-/// Waits until the address accepts connections.
 async fn listens(address: SocketAddr, deadline: Instant) -> Result<()> {
     while TcpStream::connect(address).await.is_err() {
         if Instant::now() >= deadline {

@@ -1,14 +1,15 @@
-//! Wakes the conductor between its ticks: after a hit for which another fault waits, and when the next fault is due.
+//! Wakes the conductor (the main task of a run) between its ticks: after a hit for which another fault waits, and when
+//! the next fault is due.
 //!
-//! Owns the limit of how often the conductor wakes. Without hits the conductor is not woken, so a long run costs
-//! nothing. With very many hits, the conductor is woken once per millisecond.
+//! Owns the limit of how often the conductor wakes. Without hits the main task is not woken, so a long run costs
+//! nothing. With very many hits, the main task is woken once per millisecond.
 
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Hits within this time are handled together: some faults hit every event, and the conductor has other work.
+/// Hits within this time are handled together: some faults hit every event, and the main task has other work.
 const TOGETHER: Duration = Duration::from_millis(1);
 
 /// Waits for hits and times of faults.
@@ -45,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// A hit wakes the conductor at once, without waiting for a tick, even if the hit came before the wait began.
+    /// A hit wakes the main task at once, without waiting for a tick, even if the hit came before the wait began.
     #[tokio::test(start_paused = true)]
     async fn a_hit_wakes_at_once() {
         let (mut wake, hits, begin) = (Wake::new(), Notify::new(), Instant::now());

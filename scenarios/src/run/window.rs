@@ -1,6 +1,6 @@
 //! The HTTP pages of a run that is in progress: its metrics (`--metrics`) and its report so far (`--serve`).
 //!
-//! Owns the listeners, and the pages computed from the last reading of the record. All data comes from the record, as
+//! Owns the listeners, and the pages computed from the record as it was last read. All data comes from the record, as
 //! in the reports after the run, so the pages cannot disturb the record's writer. The cost is bounded: the record is
 //! read on request, at most once per interval, and for at most a twentieth of the time.
 
@@ -35,9 +35,9 @@ const CONNECTIONS_MAX: usize = 32;
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// Longest life of a connection; a slower client connects again.
 const CONNECTION_LIMIT: Duration = Duration::from_mins(2);
-/// At most one part in this many of the time is spent on reading the record.
+/// At most the time of the run divided by this number is spent on reading the record.
 const SHARE: u32 = 20;
-/// How long a page waits for the end of the run before it asks again. Shorter than the life of a connection.
+/// How long a page waits for the end of the run before it asks again. This time is shorter than [`CONNECTION_LIMIT`].
 const END_LIMIT: Duration = Duration::from_secs(90);
 /// Time after the end of the run in which a page that is being reloaded can connect.
 const COME_BACK: Duration = Duration::from_secs(1);
@@ -262,7 +262,7 @@ impl State {
         }
     }
 
-    /// Answers with the newest reading of the record, at most one interval old.
+    /// Answers with the record as it was last read, at most one interval ago.
     async fn newest(&self, kind: &'static str, choose: fn(&Read) -> Bytes) -> Response<Full<Bytes>> {
         let mut read = self.read.lock().await;
         if read.next.is_none_or(|next| Instant::now() >= next) {

@@ -150,7 +150,7 @@ impl World {
     }
 
     /// Writes the subject's kubeconfig and returns its path. If a fault replaces the token during the run, the token is
-    /// in a separate file beside it.
+    /// in a separate file beside the kubeconfig.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
         self.write("kubeconfig.yaml", &self.endpoint.direct(&text)?)
@@ -388,7 +388,7 @@ impl World {
         Some(self.images.iter().filter(about).map(|image| image.reference.clone()).collect())
     }
 
-    /// Reports every moved tag to the oracle of the load.
+    /// Reports every moved tag to the load, which then knows the right answers.
     pub(super) fn tell_moves(&self, truth: Arc<Truth>) {
         let digests = |image: &mock_registry::Image| Some((image.reference.clone(), image.digest.clone()?));
         let known: BTreeMap<String, String> = self.images.iter().filter_map(digests).collect();

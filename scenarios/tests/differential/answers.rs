@@ -1,7 +1,8 @@
 //! Compares how a real kube-apiserver, the mock, and the load generator judge the same answers of a webhook.
 //!
-//! Each case is one answer. The answer is sent over TLS with a self-signed certificate that is itself the `caBundle`,
-//! as envtest does. The table has the real server's decision; any difference is a bug of Longhaul.
+//! Each case of the table is one answer. The test's webhook answers over TLS with a self-signed certificate that is
+//! itself the `caBundle`, as in envtest. The table has the real server's decision in each case; any difference from it
+//! is a bug of Longhaul.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -26,7 +27,7 @@ use crate::driver::{self, Endpoint, Raw};
 use crate::sequence::{Sequence, Step};
 use crate::servers;
 
-/// The result of a request after the webhook's answer.
+/// The result of an API request after the webhook's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Allowed,
@@ -44,14 +45,14 @@ struct Case {
     /// The content type of the answer; `None` if it has no such header.
     content_type: Option<&'static str>,
     packed: bool,
-    /// The body of the answer. `UID` is replaced by the uid of the review.
+    /// The body of the webhook's answer. In the body, `UID` is replaced by the uid of the review.
     body: String,
     decision: Decision,
 }
 
 const PATH: &str = "/api/v1/namespaces/{ns}/configmaps?dryRun=All";
-/// Time limit until kube-apiserver uses a new webhook configuration. Usually that takes a second, on a busy machine
-/// longer.
+/// Time limit until kube-apiserver uses a new webhook configuration. Usually kube-apiserver uses it after a second, on
+/// a busy machine later.
 const EFFECT: Duration = Duration::from_secs(30);
 
 fn review(response: &str) -> String {
@@ -267,7 +268,7 @@ fn table() -> Vec<Case> {
     [media(), statuses(), shapes(), responses(), patches()].into_iter().flatten().collect()
 }
 
-/// A webhook that answers as the label of the object says.
+/// A webhook that gives the answer of the case in the object's label.
 struct Webhook {
     url: String,
     certificate_pem: String,
@@ -363,7 +364,7 @@ async fn post(endpoint: &Endpoint, path: &str, object: Value) -> anyhow::Result<
     }
 }
 
-/// The decision of an API server in each case.
+/// The decision of an API server in each case of the table.
 async fn through(endpoint: &Endpoint, webhook: &Webhook, table: &[Case]) -> anyhow::Result<Vec<(Decision, String)>> {
     for mutating in [true, false] {
         let (collection, object) = configuration(webhook, mutating);
@@ -395,7 +396,7 @@ async fn through(endpoint: &Endpoint, webhook: &Webhook, table: &[Case]) -> anyh
     Ok(decisions)
 }
 
-/// The decision of the load generator, which calls the webhook directly.
+/// The decision of the load generator in one case; the load generator calls the webhook directly.
 async fn directly(webhook: &Webhook, number: usize, case: &Case) -> anyhow::Result<(Decision, String)> {
     let by = if case.mutating { "/changes" } else { "/looks" };
     let hook = Hook { path: by.to_owned(), mutating: case.mutating, operations: vec![Operation::Create] };

@@ -1,7 +1,7 @@
-//! Finds the differences between the answers of two servers, and separates the intended ones.
+//! Finds the differences between the answers of two servers, and separates the intended differences.
 //!
-//! This module has the list of intended differences. Each entry covers as few answers as possible. The name of an entry
-//! is a heading in `mocks/DIFFERENCES.md`, where the reason stands.
+//! Each entry of [`MEANT`] covers as few answers as possible. The name of an entry is a heading in
+//! `mocks/DIFFERENCES.md`, which has the reason.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub struct Difference {
 pub struct Meant {
     /// The heading in `mocks/DIFFERENCES.md`.
     pub name: &'static str,
-    /// Whether the difference leaves the servers in different states, so that later steps of the sequence are not
+    /// Whether this difference leaves the servers in different states, so that later requests of the sequence are not
     /// compared.
     pub diverges: bool,
     applies: fn(&Step, &Difference) -> bool,
@@ -146,8 +146,8 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The unintended differences up to the first step, other than a watch, that has any. Later differences may be
-/// consequences of these.
+/// The unintended differences until the first request that shows one, not counting watches. Later differences may be
+/// consequences of it.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;
@@ -171,7 +171,7 @@ pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Diffe
     kept
 }
 
-/// All differences between the two servers' answers, intended or not, ordered by step.
+/// All differences between the two servers' answers, intended or not, in the order of the requests.
 fn differences(real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (step, (real, mock)) in real.iter().zip(mock).enumerate() {

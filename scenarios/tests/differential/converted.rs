@@ -1,9 +1,9 @@
-//! Tests of objects that are written in one form (an API or a version) and read in all other forms. The tests cover
-//! both APIs of events, the versions of a custom resource without a conversion webhook, and the `Scale` of scalable
-//! resources.
+//! Tests of objects that are written in one form (an API group or a version) and read in all other forms. The tests
+//! cover both APIs of events, the versions of a custom resource without a conversion webhook, and the `Scale` of
+//! scalable resources.
 //!
-//! This module has the table of objects. The objects differ in one field at a time, because a conversion can lose
-//! values that are unset, null or written in an unusual way.
+//! Each object differs from a plain object in one field, because a conversion can lose values that are unset, null or
+//! written in an unusual way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 #[derive(Clone, Copy)]
 struct Form {
     api_version: &'static str,
-    /// The path of the collection.
+    /// The path of the collection in this form.
     path: &'static str,
 }
 
@@ -100,7 +100,8 @@ const EVENT_FIELDS: &[(&str, &str, &[&str])] = &[
     ("reportingInstance", "reportingInstance", &["null", r#""""#, r#""other""#]),
 ];
 
-/// `(field, its schema in v1beta1, v1 and v2, values in JSON)`. A field without a schema is unknown in that version.
+/// `(field, its schema in v1beta1, v1 and v2, values in JSON)`. A field without a schema is unknown in the version of
+/// the custom resource.
 const SHAPE_FIELDS: &[(&str, [&str; 3], &[&str])] = &[
     ("text", [r#"{"type": "string"}"#; 3], &["null", r#""""#, r#""x""#]),
     (
@@ -154,7 +155,7 @@ const SHAPE_FIELDS: &[(&str, [&str; 3], &[&str])] = &[
         &["null", "{}", r#"{"a": ""}"#, r#"{"a": "long"}"#],
     ),
 ];
-/// The versions of the custom resource. The stored version is the one in the middle.
+/// The versions of the custom resource. Objects are stored in the second version.
 const SHAPE_VERSIONS: [&str; 3] = ["v1beta1", "v1", "v2"];
 
 /// `(apiVersion, kind, path of the collection, whether its selector is a map)`.
@@ -186,7 +187,7 @@ fn parse(json: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }
 
-/// Adds steps that read the object in every form, alone and in lists.
+/// Adds requests that read the object in every form, alone and in lists.
 fn read(forms: &[Form], steps: &mut Vec<Step>) {
     for form in forms {
         steps.push(Step::get(format!("{}/a", form.path)));
@@ -357,8 +358,8 @@ fn scales() -> Vec<Sequence> {
     all
 }
 
-/// Every built-in resource that both servers serve in several forms and that these tests do not cover, as
-/// `plural/kind`. A new version of Kubernetes may need new objects here.
+/// Every built-in resource that both servers serve in several forms and that the tests of this file do not cover, as
+/// `plural/kind`. A new version of Kubernetes may add resources that these tests must cover.
 pub async fn uncovered(servers: [&Endpoint; 2]) -> Vec<String> {
     let mut both: Option<BTreeSet<(String, String)>> = None;
     for server in servers {

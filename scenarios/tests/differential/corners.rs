@@ -45,7 +45,7 @@ pub fn all() -> Vec<Sequence> {
     .collect()
 }
 
-/// A sequence about compacted history. For this sequence both servers must compact their history continuously.
+/// A sequence of requests about compacted history, for which both servers must compact continuously.
 pub fn compacted() -> Sequence {
     let path = Kind::ConfigMap.path();
     let create = |name: &str| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, 0));
@@ -92,7 +92,8 @@ fn namespaces() -> Vec<Step> {
     ]
 }
 
-/// Steps in a deleted namespace. These steps are separate, because a namespace controller soon removes the namespace.
+/// Requests in a deleted namespace. These requests are a sequence of their own, because a namespace controller soon
+/// removes the namespace.
 fn deleted_namespace() -> Vec<Step> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-x"}});
     vec![Step::post("/api/v1/namespaces", namespace), Step::delete("/api/v1/namespaces/{ns}-x")]

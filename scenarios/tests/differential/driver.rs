@@ -1,7 +1,7 @@
 //! Sends a sequence of requests to one server and returns the unchanged answers.
 //!
-//! This module opens the connections: one for the requests, and one for each watch. The driver is a raw HTTP/1.1
-//! client, so that nothing is retried, redirected or decoded unnoticed. This module does not compare answers.
+//! This module opens the connections: one for the requests, and one for each watch. The client is raw HTTP/1.1, so that
+//! no library repeats, redirects or decodes anything unnoticed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,12 +25,13 @@ use crate::sequence::{Learned, Sequence, Step};
 /// Time limit of an answer. A real server waits three seconds for a revision that does not exist yet.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 const WATCH_DEADLINE: Duration = Duration::from_secs(20);
-/// Time limit until a real server has compacted its history. The tests configure it to compact every second.
+/// Time limit until a real server has compacted its history. The tests configure the real server to compact its history
+/// every second.
 const GONE_DEADLINE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 const BODY_MAX_BYTES: usize = 8 << 20;
 const EVENTS_MAX: usize = 500;
-/// Name prefix of the objects whose creation ends a watch.
+/// Name prefix of objects whose creation is the last event that a watch waits for.
 pub const LAST: &str = "zz-last";
 
 /// The address of a server, and credentials for it.
@@ -41,10 +42,10 @@ pub struct Endpoint {
     pub token: String,
 }
 
-/// The unchanged result of one step.
+/// The unchanged result of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Raw {
-    /// The step has a placeholder for a value that no answer contained.
+    /// The request has a placeholder for a value that no answer contained.
     Unsaid(String),
     Answer {
         status: u16,
@@ -64,7 +65,7 @@ struct Session<'a> {
     connections: JoinSet<()>,
 }
 
-/// Sends a sequence to a server, in `namespace`, which must be new there.
+/// Sends a sequence of requests to a server, in `namespace`, which must be new on this server.
 pub async fn play(endpoint: &Endpoint, sequence: &Sequence, namespace: &str) -> anyhow::Result<Vec<Raw>> {
     let mut connections = JoinSet::new();
     let sender = connect(endpoint, &mut connections).await?;
@@ -146,7 +147,8 @@ impl Session<'_> {
         Ok(answer)
     }
 
-    /// Opens a watch. Returns an answer instead if the watch was refused or could not be requested.
+    /// Opens a watch on a connection of its own. Instead of a stream, returns an answer if the watch was refused or
+    /// could not be requested.
     async fn watch(&mut self, step: &Step) -> anyhow::Result<Result<Response<Incoming>, Raw>> {
         let request = match self.request(step)? {
             Ok(request) => request,

@@ -1,8 +1,8 @@
-//! Compares both servers with random objects of every resource that the real server serves. Each object is created,
-//! patched in three ways, applied by two managers, updated, and read as a table and as metadata.
+//! Compares both servers with random objects of every resource that the real server serves. The requests create each
+//! object, patch it in three ways, apply it by two managers, update it, and read it as a table and as metadata.
 //!
-//! Owns a small valid object for each resource. Further fields are drawn from the types that the real server publishes.
-//! A second object has one wrong field.
+//! Further fields of each object are drawn at random from the types that the real server publishes. A second object of
+//! each resource has one wrong field.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -24,7 +24,7 @@ use crate::{compare_all, number, servers};
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// Percentage of the drawn fields that an object keeps.
+/// Percentage of the randomly drawn fields that an object keeps.
 const KEPT: usize = 12;
 
 /// A resource whose objects the servers store.
@@ -118,8 +118,8 @@ fn valid(plural: &str) -> Value {
     }
 }
 
-/// The resources whose objects both servers can create and list. Resources that define or guard other resources are
-/// left out, because their objects would change other sequences. `CertificateSigningRequest`s are left out, because no
+/// The resources whose objects both servers can create and list. Resources whose objects would change other sequences
+/// are left out, such as namespaces and webhook configurations. `CertificateSigningRequest`s are left out, because no
 /// schema describes the request that they contain.
 async fn resources(real: &Endpoint) -> anyhow::Result<Vec<Resource>> {
     let lists = ["/api", "/apis"].map(|path| Step::get(path).accepting(AGGREGATED)).into();
@@ -170,7 +170,7 @@ async fn resources(real: &Endpoint) -> anyhow::Result<Vec<Resource>> {
     Ok(found)
 }
 
-/// Adds the fields of `more` that `value` does not have.
+/// Adds to `value` the fields of `more` that it does not have.
 fn add(value: &mut Value, more: Value) {
     let (Value::Object(fields), Value::Object(more)) = (value, more) else { return };
     for (key, inner) in more {
@@ -181,7 +181,7 @@ fn add(value: &mut Value, more: Value) {
     }
 }
 
-/// Keeps few of the drawn fields, also in nested objects down to `levels`.
+/// Removes most of the randomly drawn fields, also in nested objects down to the depth `levels`.
 fn thin(value: &mut Value, levels: usize, dice: &mut Dice) {
     let Some(fields) = value.as_object_mut() else { return };
     let kept: Map<String, Value> = std::mem::take(fields)

@@ -1,7 +1,7 @@
-//! The file with the recorded answers of a real server.
+//! Reads and writes the file with the recorded answers of a real server.
 //!
-//! The first line of the file has the origin of the answers. Each further line is one sequence of requests with its
-//! normalised answers.
+//! The first line of this file has the origin of the answers. Each further line of the file is one sequence of requests
+//! with its normalised answers.
 
 use std::path::PathBuf;
 

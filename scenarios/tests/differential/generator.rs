@@ -1,8 +1,8 @@
 //! Generates random sequences of requests, as proptest strategies.
 //!
-//! This module decides which requests can follow each other. Most requests of a sequence are about one kind and a few
-//! names, so that they affect each other. Actions of controllers (garbage collection, emptying namespaces) are not
-//! requested, because the real server runs here without controllers.
+//! This module decides which requests a sequence can contain and in which order. Most requests of a sequence are about
+//! one kind and a few names, so that they affect each other. No request depends on controllers (garbage collection,
+//! emptying namespaces), because the real server runs without controllers in these tests.
 
 mod objects;
 pub mod special;
@@ -188,8 +188,8 @@ fn patch(kind: Kind, name: u8, variant: u8) -> Step {
     }
 }
 
-/// Patches of fields that only the kind `kind` has. Each patch is valid as a merge patch and as a strategic merge
-/// patch.
+/// Patches of fields that only the kind `kind` has. Each of these patches is valid as a merge patch and as a strategic
+/// merge patch.
 fn merges(kind: Kind) -> Vec<Value> {
     match kind {
         Kind::ConfigMap => vec![
@@ -441,7 +441,7 @@ fn watch(kind: Kind, name: u8, variant: u8) -> Step {
     }
 }
 
-/// Requests that are invalid whatever the object is.
+/// A request that is invalid for every object.
 fn protocol(kind: Kind, name: u8, variant: u8) -> Step {
     let (name, path, _) = named(kind, name);
     let (all, object) = (kind.path(), kind.object(name, 0));

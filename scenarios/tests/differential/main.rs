@@ -45,15 +45,16 @@ use normalise::Normal;
 use sequence::{Sequence, Step};
 
 const SEQUENCES: usize = 60;
-/// Maximum number of sequences that are sent at the same time. More sequences would only wait at the real server.
+/// Maximum number of sequences that are sent at the same time. More sequences at the same time would only wait at the
+/// real server.
 const AT_ONCE: usize = 6;
-/// Maximum number of times that a differing sequence is repeated. A difference that does not repeat depends on timing,
-/// for example of a watch cache.
+/// Maximum number of times that a differing sequence is repeated. A difference that does not occur again depends on
+/// timing, for example of a watch cache.
 const TRIES: usize = 3;
 /// Maximum number of kinds of differences that a comparison shrinks and prints.
 const SHOWN_MAX: usize = 40;
 
-/// A sequence that the two servers answer differently.
+/// A sequence of requests that the two servers answer differently.
 struct Disagreement {
     sequence: Sequence,
     difference: Difference,
@@ -65,7 +66,7 @@ fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// `count` sequences of requests: first the hand-written ones, then random ones.
+/// `count` sequences of requests: first the hand-written sequences, then random sequences.
 fn sequences(count: usize) -> Vec<Sequence> {
     let seed = number("LONGHAUL_DIFFERENTIAL_SEED").unwrap_or(1) as u64;
     let mut bytes = [0; 32];
@@ -77,7 +78,7 @@ fn sequences(count: usize) -> Vec<Sequence> {
     corners::all().into_iter().chain(random).take(count).collect()
 }
 
-/// A namespace that no earlier sequence has used. The name is the same on both servers.
+/// A namespace that no earlier sequence has used. The namespace has the same name on both servers.
 fn namespace() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("seq-{:05}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -101,7 +102,7 @@ async fn differences(real: &Endpoint, mock: &Endpoint, sequence: &Sequence) -> (
     (compare::unmeant(sequence, &real.answers, &mock.answers), real, mock)
 }
 
-/// A text that identifies a finding: two differences with the same text count as one.
+/// A text that identifies a difference: differences with equal texts count as one.
 fn signature(sequence: &Sequence, difference: &Difference) -> String {
     let step = &sequence.steps[difference.step];
     let at: Vec<&str> = difference.at.split('/').filter(|part| part.parse::<u32>().is_err()).collect();
@@ -117,7 +118,7 @@ fn signature(sequence: &Sequence, difference: &Difference) -> String {
     format!("{} {} {} {}", step.method, at.join("/"), shape(&difference.real), shape(&difference.mock))
 }
 
-/// Removes steps from a sequence as long as the same difference remains.
+/// Removes requests from a sequence as long as the found difference remains.
 async fn shrink(real: &Endpoint, mock: &Endpoint, mut found: Disagreement) -> Disagreement {
     let wanted = signature(&found.sequence, &found.difference);
     let step = found.difference.step;
@@ -155,7 +156,7 @@ fn print(count: usize, signature: &str, found: &Disagreement) -> String {
     out
 }
 
-/// Compares the two servers' answers to all sequences. Returns the findings as text.
+/// Compares the two servers' answers to all sequences. Returns the differences as text.
 async fn compare_all(real: &Endpoint, mock: &Endpoint, sequences: Vec<Sequence>) -> Vec<String> {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
@@ -243,8 +244,8 @@ async fn objects_are_converted_as_on_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences:\n{}", printed.len(), printed.concat());
 }
 
-/// After a compaction the mock answers 410 as a real server does: to a list at an exact revision, to a page of a list,
-/// and in a watch.
+/// After a compaction the mock answers 410 as a real server does: to a list at an exact revision, to the next page of a
+/// list, and in a watch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn compacted_history_is_gone_on_both() {
@@ -281,7 +282,7 @@ async fn compacted_history_is_gone_on_both() {
     assert_eq!(gone, 3, "the list, the watch and the page: {:?}", real.answers);
 }
 
-/// Records the real server's answers to the sequences that it answers equally twice.
+/// Records the real server's answers to all sequences for which two attempts get equal answers.
 async fn record_all(real: &Endpoint, server: &str, count: usize) {
     let mut recorded = Vec::new();
     for sequence in sequences(count) {
@@ -328,8 +329,8 @@ fn every_meant_difference_is_documented() {
     }
 }
 
-/// If one recorded answer is changed, the comparison reports it. The test changes an answer of every recorded sequence,
-/// so a comparison without findings proves equality.
+/// If one recorded answer is changed, the comparison reports it. The test changes an answer of every recorded sequence:
+/// a comparison that reports no difference therefore proves equality.
 #[test]
 fn a_changed_answer_is_noticed() {
     let (_, recorded) = fixture::read().unwrap();

@@ -1,8 +1,8 @@
 //! Makes the answers of different servers comparable.
 //!
 //! This module replaces the values that a server chooses: uids, revisions, times, generated names, and the texts of
-//! messages. The first uid of a sequence is `U1` on every server, the first revision `R1`. So the comparison depends on
-//! whether a revision stays or changes, but not on its number.
+//! messages. The first uid of a sequence is `U1` on every server, the first revision `R1`. With these names, a
+//! comparison depends on whether a revision stays or changes, but not on its number.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Normaliser {
     generated: BTreeMap<String, String>,
 }
 
-/// Answers with all replacements. The messages are kept separately and only printed.
+/// Answers in which all chosen values are replaced. The messages of the answers are kept separately and only printed.
 pub struct Normal {
     pub answers: Vec<Value>,
     pub messages: Vec<String>,
@@ -144,7 +144,8 @@ impl Normaliser {
         self.text(value)
     }
 
-    /// Normalises a `Status`. The message is removed, because it is text for users; all fields for programs stay.
+    /// Normalises a `Status` object. The message of the `Status` is removed, because it is text for users; all fields
+    /// for programs stay.
     fn status(&mut self, value: &Value) -> Value {
         let mut details = value["details"].clone();
         if let Some(causes) = details.get_mut("causes").and_then(Value::as_array_mut) {
@@ -198,7 +199,7 @@ impl Normaliser {
         }
     }
 
-    /// Replaces texts that are a generated name, and the namespace inside texts.
+    /// Replaces a text that is a generated name, and the namespace inside a text.
     fn text(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(match self.generated.get(&text) {
@@ -220,7 +221,7 @@ fn is_age(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_digit() || "smhdy".contains(c))
 }
 
-/// The replacement of a value: a letter, and the value's position in the order of first appearance.
+/// The replacement of a value that a server chose: a letter, and the value's position in the order of first appearance.
 fn number(known: &mut BTreeMap<String, String>, letter: &str, value: &Value) -> Value {
     let text = value.as_str().unwrap_or_default().to_owned();
     let next = format!("{letter}{}", known.len() + 1);

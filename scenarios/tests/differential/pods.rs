@@ -1,7 +1,7 @@
 //! Compares how both servers complete or refuse Pods, and Pod templates in all kinds that create Pods.
 //!
-//! The objects are drawn at random from the types that the real server publishes. All requests are dry runs, so nothing
-//! is stored. This module sends the objects, compares the answers and shrinks objects with differences.
+//! The Pods and templates are drawn at random from the types that the real server publishes. All requests are dry runs,
+//! so the servers store nothing.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -27,7 +27,7 @@ use draw::Drawn;
 use schema::Types;
 
 const OBJECTS: usize = 600;
-/// Number of objects in one sequence, which uses one connection.
+/// Number of objects that are sent over one connection.
 const AT_ONCE: usize = 50;
 /// Maximum number of kinds of differences that a comparison shrinks and prints.
 const SHOWN_MAX: usize = 30;
@@ -37,9 +37,9 @@ const CUTS_MAX: usize = 400;
 /// The compared parts of a server's answer.
 #[derive(Debug, Clone, PartialEq)]
 enum Said {
-    /// The object that would be stored.
+    /// The server would store this object.
     Object(Value),
-    /// Status code, reason, and causes. Each cause is a reason with its field.
+    /// The request was refused with this status code, reason, and causes. Each cause is a text with reason and field.
     Refused(u64, String, BTreeSet<String>),
 }
 
@@ -66,8 +66,8 @@ fn said(raw: &Raw) -> (Said, String) {
     (Said::Object(serde_json::from_str(&text).unwrap()), message)
 }
 
-/// A cause in a comparable form. A `StatefulSet` reports the volumes of its claims in random order, before the volumes of
-/// its template.
+/// The text of a cause in a form that can be compared. A `StatefulSet` reports the volumes of its claims in random
+/// order, before the volumes of its template.
 fn ordered(cause: &str) -> String {
     match cause.split_once(" spec.template.spec.volumes[") {
         Some((reason, rest)) => {
@@ -77,14 +77,14 @@ fn ordered(cause: &str) -> String {
     }
 }
 
-/// The answers of a server to these objects, with the messages.
+/// The answers of a server to these objects, each with the server's message.
 async fn ask(endpoint: &Endpoint, drawn: &[Drawn]) -> anyhow::Result<Vec<(Said, String)>> {
     let steps = drawn.iter().map(|one| Step::post(format!("{}?dryRun=All", one.path), one.object.clone())).collect();
     let sequence = Sequence { name: "pods".to_owned(), steps };
     Ok(driver::play(endpoint, &sequence, &namespace()).await?.iter().map(said).collect())
 }
 
-/// Records the answers of a server to objects of these seeds.
+/// Records the real server's answers to the objects that are drawn from these seeds.
 async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) -> anyhow::Result<()> {
     let mut lines = String::new();
     for seeds in seeds.chunks(AT_ONCE) {
@@ -102,7 +102,7 @@ async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) ->
     Ok(std::fs::write(file, lines)?)
 }
 
-/// The differences between the two servers' answers to one object. Indices are removed from paths.
+/// The differences between the two servers' answers to one object. Indices are removed from the paths of fields.
 fn differences(real: &Said, mock: &Said) -> Vec<String> {
     let mut found = Vec::new();
     match (real, mock) {
@@ -160,7 +160,7 @@ fn walk(at: &str, real: Option<&Value>, mock: Option<&Value>, found: &mut Vec<St
     }
 }
 
-/// Removes all values from a drawn object that are not needed for its difference.
+/// Removes all values from a drawn object that are not needed for the difference between the servers.
 async fn shrink(real: &Endpoint, mock: &Endpoint, mut drawn: Drawn, wanted: &str) -> anyhow::Result<Drawn> {
     let mut cuts = 0;
     loop {
@@ -275,7 +275,8 @@ async fn pods_are_completed_and_refused_as_by_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences; {repeat}:\n{}", printed.len(), printed.concat());
 }
 
-/// The comparison reports answers that differ. So a comparison without findings proves that the answers are equal.
+/// The comparison reports answers that differ. A comparison that reports no difference therefore proves that the
+/// answers are equal.
 #[test]
 fn answers_that_differ_are_noticed() {
     let object = |number: i64| Said::Object(json!({"spec": {"list": [{"a": number}]}}));

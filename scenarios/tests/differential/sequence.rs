@@ -1,10 +1,12 @@
 //! Sequences of requests, written so that the same sequence can be sent to any server.
 //!
-//! Placeholders stand for values that only a server knows; this module replaces them. This module sends nothing.
+//! Placeholders stand for values that only a server knows; this module replaces placeholders by values. This module
+//! sends nothing.
 //!
-//! `{ns}` is the sequence's own namespace. `{rv:Kind/name}` is the newest revision seen of an object, `{old:Kind/name}`
-//! the first, and `{uid:Kind/name}` its uid. `{name:Kind}` is the last generated name. `{list}` is the revision of the
-//! last list, and `{continue}` its page token.
+//! The placeholder `{ns}` is the sequence's own namespace. `{rv:Kind/name}` is the newest revision of an object in any
+//! answer, `{old:Kind/name}` the first revision, and `{uid:Kind/name}` the uid. `{name:Kind}` is the last name that the
+//! server generated for an object of the kind. `{list}` is the revision of the last list, and `{continue}` the page
+//! token of the last list.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
-    /// The tested behaviour, for messages.
+    /// The tested behaviour, for messages about the sequence.
     pub name: String,
     pub steps: Vec<Step>,
 }
@@ -34,13 +36,13 @@ pub struct Step {
     pub content: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// A body that is not JSON.
+    /// A request body that is not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The object whose creation ends a watch. Without it the watch must end by itself (`timeoutSeconds`).
+    /// The object whose creation ends a watch. If this is `None`, the watch must end by itself (`timeoutSeconds`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Value>,
-    /// A bearer token to send instead of the valid one. Empty: no token is sent.
+    /// A bearer token to send instead of the valid token. If this text is empty, no token is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -72,7 +74,7 @@ impl Step {
         Self::new("DELETE", path)
     }
 
-    /// A patch. `form` is the middle part of its media type: `merge-patch`, `json-patch`, `strategic-merge-patch`.
+    /// A patch request. `form` is the middle of its media type: `merge-patch`, `json-patch`, `strategic-merge-patch`.
     pub fn patch(path: impl Into<String>, form: &str, body: Value) -> Self {
         let content = Some(format!("application/{form}+json"));
         Self { body: Some(body), content, ..Self::new("PATCH", path) }
@@ -108,7 +110,7 @@ impl Step {
         self.method == "WATCH"
     }
 
-    /// Whether the step was removed while shrinking the sequence.
+    /// Whether this request was removed while the sequence was shrunk.
     pub fn is_nothing(&self) -> bool {
         self.method.is_empty()
     }
@@ -149,7 +151,7 @@ impl Learned {
         }
     }
 
-    /// Replaces the placeholders in a text. The error is a placeholder without a value.
+    /// Replaces the placeholders in a text. The error is a placeholder for which no answer had a value.
     pub fn fill(&self, template: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(template.len());
         let mut rest = template;

@@ -47,7 +47,7 @@ pub async fn mock_with(adapt: impl FnOnce(&mut Config)) -> anyhow::Result<(Serve
     Ok((server, endpoint))
 }
 
-/// Starts a real server. `arguments` are added to those that it needs anyway.
+/// Starts a real server. The additional arguments `arguments` are for kube-apiserver.
 pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyhow::Result<(Local, Endpoint)> {
     let mut config = local::Config::new(assets, directory.join("plane"));
     config.apiserver_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();

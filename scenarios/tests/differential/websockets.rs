@@ -1,7 +1,6 @@
 //! Compares watches over WebSocket: equal handshakes and frames must get equal answers from both servers, byte by byte.
 //!
-//! This module is a raw client. The client writes heads and frames itself, reads until the server closes, and splits
-//! the answer.
+//! The client writes HTTP heads and frames itself, reads until the server closes the connection, and splits the answer.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 use crate::servers;
 
-/// Time limit until the server closes the connection. The watches last one second.
+/// Time limit until the server closes the connection. The watches of these tests last one second.
 const DEADLINE: Duration = Duration::from_secs(20);
 const NAMESPACE: &str = "sockets";
 const HEADERS: [(&str, &str); 5] = [
@@ -30,14 +29,15 @@ const HEADERS: [(&str, &str); 5] = [
 /// Response headers that a WebSocket client reads.
 const SHOWN: [&str; 5] =
     ["upgrade", "connection", "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-version"];
-/// Frames that a client sends, masked with zeros: a ping, a text, a close.
+/// Frames that the client sends, masked with zeros: a ping, a text, a close.
 const PING: &[u8] = b"\x89\x83\0\0\0\0abc";
 const TEXT: &[u8] = b"\x81\x82\0\0\0\0hi";
 const GOODBYE: &[u8] = b"\x88\x82\0\0\0\0\x03\xe8";
 
-/// One connection: changes to a valid handshake, and the frames after it. An empty value removes a header.
+/// One connection: changes to a valid handshake, and the frames that the client sends after the handshake. An empty
+/// value removes the header from the handshake.
 struct Case {
-    /// The query of the request. `{gone}` is replaced by a compacted revision.
+    /// The query of the request. In the query, `{gone}` is replaced by a compacted revision.
     query: &'static str,
     changed: &'static [(&'static str, &'static str)],
     frames: &'static [&'static [u8]],
@@ -75,8 +75,8 @@ const CASES: &[Case] = &[
     talk("watch=true&fieldSelector=nonsense%3Da", &[]),
 ];
 
-/// Creates two objects to watch. If the server compacts, waits until the history between the two is gone. Returns the
-/// revision of the first object.
+/// Creates two objects to watch. If the server compacts its history, waits until the history between the two objects is
+/// gone. Returns the revision of the first object.
 async fn fill(endpoint: &Endpoint, compacts: bool) -> String {
     let path = Kind::ConfigMap.path();
     let mut steps: Vec<Step> = ["one", "two"].map(|name| Step::post(&path[..], Kind::ConfigMap.object(name, 0))).into();
@@ -151,7 +151,7 @@ fn is_plain(head: &str) -> bool {
     head.to_ascii_lowercase().contains("content-type: application/json")
 }
 
-/// `[first byte, payload]` of each frame. Events are shown by type and name.
+/// `[first byte, payload]` of each frame. Watch events in frames are shown by type and name.
 fn frames(mut bytes: &[u8]) -> Value {
     let mut all = Vec::new();
     while let [first, short, rest @ ..] = bytes {

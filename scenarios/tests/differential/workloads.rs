@@ -1,5 +1,5 @@
-//! Compares workloads on the mock with those on a real kube-apiserver with kube-controller-manager: once nothing
-//! changes any more, each object field by field. [`kubelet`] imitates scheduler and kubelet on the real server.
+//! Compares workloads on the mock with those on a real kube-apiserver with kube-controller-manager: all fields of each
+//! object, once no object changes any more. [`kubelet`] imitates scheduler and kubelet on the real server.
 
 mod compared;
 mod kubelet;
@@ -21,7 +21,7 @@ const PROGRAM: &str = "kube-controller-manager";
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,job-controller,\
                            endpoints-controller,endpointslice-controller,persistentvolume-binder-controller";
 const READY_AFTER: Duration = Duration::from_millis(200);
-/// Time limit until everything is at rest. Controllers that were just started are slow.
+/// Time limit until no compared object changes any more. Controllers are slow just after their start.
 const DEADLINE: Duration = Duration::from_mins(1);
 /// Time without a write after which all objects count as at rest.
 const REST: Duration = Duration::from_secs(2);
@@ -98,7 +98,7 @@ async fn at_rest(api: &mut Api) -> Vec<Value> {
     }
 }
 
-/// Starts kube-controller-manager for a kube-apiserver. The process ends on drop.
+/// Starts kube-controller-manager for a kube-apiserver. The process of kube-controller-manager ends on drop.
 fn controllers(assets: &Path, folder: &Path, endpoint: &Endpoint, ca_pem: &str) -> tokio::process::Child {
     let (config, ca) = (folder.join("kubeconfig"), folder.join("ca.crt"));
     std::fs::write(&ca, ca_pem).unwrap();

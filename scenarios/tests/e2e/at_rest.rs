@@ -1,22 +1,23 @@
-//! Tests of the budgets about a subject's objects. The subject must come to rest, remove its finalizers, create no
-//! child twice, orphan none, and leave foreign objects alone. Each mistake of the small operator breaks only its own
-//! budget, and the operator without the mistake passes.
+//! Tests of the budgets for the state of a subject's objects. The subject must come to rest, remove its finalizers,
+//! create no child twice, orphan none, and leave foreign objects alone. Each mistake of the small operator breaks only
+//! the budget for this mistake, and the operator without the mistake passes.
 
 use crate::support::Soak;
 use crate::witness_kinds::{LABEL as CHILDREN, SCENARIO, play_in};
 
-/// A limit for the budget `unseen` alone. The budgets tested in this file are judged without a limit in the scenario.
+/// A budget section that limits only `unseen`. The budgets that this file tests are judged even without a limit in the
+/// scenario.
 const UNASKED: &str = "{unseen: 0}";
 const ANNOTATION: &[&str] = &["{kind: status, annotation: example.com/seen}"];
 const LABEL: &[&str] = &["{kind: children}", CHILDREN];
 
-/// Runs the small operator with a drain so long that slow activity shows too.
+/// Runs the small operator with a drain so long that slow activity of the operator shows too.
 fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     play_in(&SCENARIO.replace("drain: 7s", "drain: 12s"), witness, mode, budgets)
 }
 
-/// Checks that the correct operator passes, and that `judged` is among its judged budgets. Returns the text of the only
-/// broken finding of the operator with the mistake.
+/// Checks that the correct operator passes, and that `judged` is among its judged budgets. Returns the finding of the
+/// only budget that the operator with the mistake breaks.
 fn clean_and_mistaken(
     witness: &[&str],
     [clean, mistaken]: [&str; 2],
@@ -57,7 +58,8 @@ fn a_child_that_is_made_twice_is_found_although_it_was_tidied_up() {
     assert!(text.contains("had 2 configmaps instead of 1"), "{text}");
 }
 
-/// The harness changes children after the end of the load. Only an operator that watches its children repairs them.
+/// The harness changes children after the end of the load. Only an operator that watches its children repairs changed
+/// children.
 #[test]
 #[ignore = "slow"]
 fn drift_after_the_load_shows_who_looks_after_children() {
@@ -94,7 +96,7 @@ fn who_deletes_what_others_made_is_found_unless_that_is_allowed() {
 }
 
 /// A child without an owner is reported as orphaned after its parent is deleted. While the parent exists, the finding
-/// names the missing owner, and not only "too few children".
+/// names the missing owner, and not only too few children.
 #[test]
 #[ignore = "slow"]
 fn a_child_without_an_owner_is_found_behind_its_parent_and_beside_it() {

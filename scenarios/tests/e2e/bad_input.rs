@@ -1,4 +1,5 @@
-//! Tests of wrong input: an error names its position and a remedy, the run record is kept, and no process is left.
+//! Tests of wrong input: the error message has position and remedy, the record of the run is kept, and no process is
+//! left.
 
 use std::io::Write;
 
@@ -35,8 +36,8 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
     assert!(message.starts_with("FILE:6:1: unknown key `churns`: did you mean `churn`?"), "{message}");
 }
 
-/// A subject in the notation of earlier versions is refused. The message has the section in the new notation, ready for
-/// pasting.
+/// A subject in the notation of earlier versions is refused. The error message has the section `subject` in the new
+/// notation, ready for pasting.
 #[test]
 fn a_flat_subject_is_told_as_it_is_written_now() {
     let flat = "subject:\n  kind: command\n  command: [./x]\n  env: {A: b}\n  witness: {kind: http}\n";
@@ -62,8 +63,8 @@ fn a_wrong_unit_is_named_with_the_units_that_exist() {
     assert!(message.contains("`2` has no unit: write for example `15s`"), "{message}");
 }
 
-/// A scenario's name is used as a folder name and in commands. `v1.2` is valid; the message for an invalid name
-/// suggests a valid one.
+/// A scenario's name is used as a folder name and in commands. The name `v1.2` is valid; the message for an invalid
+/// name suggests a valid name.
 #[test]
 fn names_may_have_dots_and_others_are_told_what_to_write() {
     let named = |name: &str| {
@@ -180,7 +181,7 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     }
 }
 
-/// A scenario is refused if an attack ends after the load, is listed twice, or has a wrong name or number of
+/// A scenario is refused if an attack in it ends after the load, is listed twice, or has a wrong name or number of
 /// connections.
 #[test]
 fn attacks_that_nothing_could_show_are_refused() {
@@ -201,8 +202,8 @@ fn attacks_that_nothing_could_show_are_refused() {
     }
 }
 
-/// Worker processes judge answers by the images as they were before the run. So a scenario with workers must not change
-/// the right answers.
+/// Worker processes judge answers by the images as they were before the run. For this reason a scenario with workers
+/// must not change the right answers during the run.
 #[test]
 fn workers_beside_what_changes_the_right_answers_are_refused() {
     let said = |more: &str| {
@@ -220,8 +221,8 @@ fn workers_beside_what_changes_the_right_answers_are_refused() {
     }
 }
 
-/// Workers in Pods are started by kubectl. `check` looks for kubectl before a cluster is started, and the plan
-/// describes the workers.
+/// Workers in Pods are started by kubectl. `longhaul check` searches kubectl before a cluster is started, and the
+/// printed plan describes the workers.
 #[test]
 fn workers_in_pods_are_planned_and_need_kubectl() {
     let folder = tempfile::tempdir().unwrap();
@@ -245,7 +246,7 @@ fn workers_in_pods_are_planned_and_need_kubectl() {
     assert!(told.contains("`workers` in Pods") && told.contains("kubectl"), "{told}");
 }
 
-/// A subject in Pods needs a node. Impossible actions on Pods are reported before a node is started.
+/// A subject in Pods needs a node. For a subject in Pods, impossible actions are reported before a node is started.
 #[test]
 fn a_subject_in_pods_without_a_node_is_refused() {
     let deployed = scenarios::scenario::library::text("deployed").unwrap();
@@ -341,7 +342,8 @@ fn asks_once(then: &str) -> String {
     format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A scenario with a subject that sends one request. On a busy machine Python takes seconds to send it.
+/// A scenario with a subject that sends one request and then runs the commands `then`. On a busy machine Python takes
+/// seconds to send this request.
 fn asking(then: &str) -> String {
     command(&asks_once(then), "{events: {missed: 0}}").replace("startTimeout: 2s", "startTimeout: 30s")
 }
@@ -370,8 +372,8 @@ fn a_silent_witness_leaves_the_run_undecided() {
     assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
 }
 
-/// A subject that watches another resource is reported after 20 s, not after the whole run. The message has its
-/// requests, the churned resources, and a remedy.
+/// A subject that watches another resource than the churned one is reported after 20 s, not after the whole run. The
+/// message has the subject's requests, the churned resources, and a remedy.
 #[test]
 #[ignore = "slow"]
 fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {

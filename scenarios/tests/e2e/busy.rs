@@ -1,4 +1,4 @@
-//! Tests of runs on a busy machine: such a run still has a verdict.
+//! Tests that a run on a busy machine still has a verdict.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ impl Drop for Busy {
     }
 }
 
-/// With ten busy processes beside it, the run still decides counted figures, and the harness uses little CPU time.
+/// A run beside ten busy processes still decides counted figures, and the harness uses little CPU time.
 #[test]
 #[ignore = "slow"]
 fn a_run_at_load_ten_has_a_verdict() {
@@ -40,9 +40,9 @@ fn a_run_at_load_ten_has_a_verdict() {
     assert!(soak.stdout().contains("the machine was busy"), "{}", soak.story());
 }
 
-/// A scenario of a minute that decides growth of a series and of open files, and whether events are seen in time.
-/// Growth needs twelve blocks of readings, one reading a second. Twelve blocks take 40 s, and some readings may be
-/// missing.
+/// A scenario of a minute that decides the growth of a series and of open files, and whether the subject observes
+/// events in time. To decide growth, the judge needs twelve blocks of readings of the metrics page, one reading a
+/// second. Twelve blocks of readings take 40 s, and some readings may be missing.
 const DECIDES: &str = "\
 apiVersion: longhaul/v1
 name: one-verdict
@@ -68,7 +68,8 @@ budgets:
   descriptors: {growth: 10}
 ";
 
-/// The example watcher with a metrics page. With a leak, it keeps six tasks and two open files more each second.
+/// The example watcher with a metrics page. With a leak, the watcher keeps six tasks and two open files more each
+/// second.
 const LEAKY: &str = r##"
 import http.server, os, runpy, sys, threading, time
 began, leaks, kept = time.monotonic(), os.environ["LEAKS"] == "yes", []
@@ -93,7 +94,7 @@ threading.Thread(target=leak, daemon=True).start()
 runpy.run_path(sys.argv[1], run_name="__main__")
 "##;
 
-/// Runs the scenario once, beside `load` busy processes.
+/// Runs the scenario once, with the value `leak` for the watcher, beside `load` busy processes.
 fn play(leak: &str, load: usize) -> Soak {
     let watcher = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py");
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
@@ -105,13 +106,13 @@ fn play(leak: &str, load: usize) -> Soak {
     soak
 }
 
-/// The first sentence of a reason without its numbers, so that equal reasons can be counted together.
+/// The first sentence of a verdict's reason without its numbers, so that equal reasons can be counted together.
 fn kind(reason: &str) -> String {
     reason.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect::<String>().replace("##", "#")
 }
 
 /// For the same file, seed and build, a busy machine gives the same verdict as a quiet one, or an inconclusive verdict
-/// whose reason names the machine. `LONGHAUL_ROUNDS` sets how often each of the four cases runs; the results are
+/// whose reason names the machine. `LONGHAUL_ROUNDS` sets how often each of the test's four cases runs; the results are
 /// printed.
 #[test]
 #[ignore = "slow"]

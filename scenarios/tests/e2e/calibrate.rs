@@ -53,7 +53,7 @@ fn generated_series_need_no_service_and_write_the_pages() {
     assert!(out.join("calibration.md").is_file() && out.join("calibration.html").is_file());
 }
 
-/// The run with a planted bug breaks the bug's own budget, and the same run without the bug passes.
+/// The run with a planted bug breaks the budget for this bug, and the same run without the bug passes.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_canary_is_caught_and_its_twin_passes() {

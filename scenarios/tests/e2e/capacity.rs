@@ -16,8 +16,8 @@ fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
     (output, json)
 }
 
-/// A webhook that handles two reviews at a time, each in 50 ms, does 40 reviews a second. At a higher rate reviews wait
-/// longer and longer, and the limit breaks.
+/// A webhook that handles two reviews at a time, each in 50 ms, does 40 reviews a second. At a higher rate, reviews
+/// wait longer and longer, and the limit of latency is exceeded.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_known_capacity_is_found_and_confirmed() {
@@ -36,7 +36,7 @@ fn nightly_a_known_capacity_is_found_and_confirmed() {
     assert!(json["text"].as_str().unwrap().contains("what broke first, at "), "{}", story(&output));
 }
 
-/// The same worker processes measure every rate, and together they send as many requests as planned.
+/// The same worker processes measure every rate of the search, and together they send as many requests as planned.
 #[test]
 #[ignore = "slow"]
 fn workers_search_together() {
@@ -51,7 +51,7 @@ fn workers_search_together() {
     assert!(prints.len() == 2 && prints[0] != prints[1] && prints[0].len() == 64, "{prints:?}");
 }
 
-/// If a rate breaks the limits, and lower rates give too few answers for a decision, the search has no result.
+/// If one rate exceeds the limits, and lower rates give too few answers for a decision, the search has no result.
 #[test]
 #[ignore = "slow"]
 fn what_is_undecided_is_no_verdict_on_the_webhook() {

@@ -9,7 +9,7 @@ use crate::support::{Soak, longhaul, program, rows, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 
-/// The run record of a bug of the library, or of a file of these tests, with the planted client as subject.
+/// Runs a library bug, or a scenario of these tests, with the planted client as subject; returns the record.
 fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     let client = program("planted-client")?;
     let out = tempfile::tempdir().unwrap();
@@ -27,8 +27,7 @@ fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     Some((answer["record"].as_str().unwrap().into(), out))
 }
 
-/// Checks that the reports begin with the cause and the beginning of its sentence, and that each anomaly has its
-/// history.
+/// Checks that the reports begin with the cause and its sentence, and that each anomaly has a history.
 pub fn told(record: &Path, cause: &str, parts: &[&str]) {
     let rows = rows(record, "anomalies.jsonl");
     assert!(!rows.is_empty(), "nothing was found");
@@ -61,7 +60,7 @@ fn clean(bug: &str) {
     assert!(!markdown.contains("What to do next"), "{markdown}");
 }
 
-/// A deletion that was sent to the client and not reported was lost in the client.
+/// Checks the cause "lost in the client" of a deletion that was sent but not reported.
 pub fn lost_in_the_client(soak: &Soak) {
     told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
     // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.
@@ -127,7 +126,7 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
     clean("clean-close-not-told");
 }
 
-/// If a client opens a watch at both ends of a stream, the named cause is the number of its watches, and not a queue,
+/// If a client opens two watches after each end of a stream, the named cause is the number of watches and not a queue,
 /// although reports are repeated.
 #[test]
 #[ignore = "slow"]

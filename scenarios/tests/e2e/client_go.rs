@@ -1,4 +1,4 @@
-//! Tests of what a client-go client does after hours of its own clock.
+//! Tests of a client-go client after hours of its own, faster clock.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::support::soak;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/client-go");
 const SCENARIO: &str = include_str!("../files/client-go-resync.yaml");
 
-/// The client-go program, built unless the cache has it. Prints a message and returns `None` if Go or its modules are
-/// missing.
+/// The path of the client-go program, which is built unless the cache has it. Prints a message and returns `None` if Go
+/// or its modules are missing.
 fn client() -> Option<PathBuf> {
     match installer::go_module("client-go", Path::new(SOURCE), ".") {
         Ok(program) => Some(program),
@@ -23,7 +23,7 @@ fn client() -> Option<PathBuf> {
 }
 
 /// If a transform removes resource versions, a handler of client-go gets no updates after the first resync, which comes
-/// after ten hours. The same client without that transform receives all updates.
+/// after ten hours. The same client without the transform receives all updates.
 #[test]
 #[ignore = "slow"]
 fn nightly_updates_vanish_after_ten_hours_if_a_transform_blanks_revisions() {

@@ -1,5 +1,5 @@
-//! Tests that the adapter of each real client reports every create, update and delete if nothing goes wrong. Behaviour
-//! after faults is not tested here: `cargo xtask matrix` records it.
+//! Tests that the adapter of each real client reports every create, update and delete if nothing goes wrong. These
+//! tests have no faults: `cargo xtask matrix` records the behaviour of clients after faults.
 
 use crate::support::{Soak, soak_text};
 
@@ -36,7 +36,7 @@ macro_rules! clean {
             assert_eq!(soak.code(), Some(0), "{}", soak.story());
         })*
 
-        /// Every client of the matrix has a test here.
+        /// Every client of the matrix has a test in this file.
         #[test]
         fn every_column_has_a_test() {
             let tested = [$($id),*];

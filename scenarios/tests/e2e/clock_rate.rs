@@ -1,5 +1,5 @@
 //! Tests of a faster clock for the subject: mistakes that come after ten minutes show in seconds, even in a Go
-//! operator. Programs whose clock cannot be changed are refused.
+//! operator. Longhaul refuses programs whose clock it cannot change.
 
 use std::io::Write;
 
@@ -9,7 +9,8 @@ const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
 
-/// The example watcher. If `TIRES` is set, it stops handling events after ten minutes of its own clock.
+/// The example watcher in Python, with a planted bug. If `TIRES` is set, the watcher stops handling events after ten
+/// minutes of its own clock.
 const SHIM: &str = r#"
 import os, runpy, sys, time
 module = runpy.run_path(sys.argv[1])
@@ -21,7 +22,7 @@ Watcher.report = tired
 Watcher().run()
 "#;
 
-/// Runs the watcher for about 18 s. `None` if Python is missing.
+/// Runs the example watcher for about 18 s. `None` if Python is missing.
 fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     if !has_python() {
         return None;
@@ -34,8 +35,8 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     Some(soak_text(&text, more))
 }
 
-/// A bug after ten minutes of the watcher's clock does not show in real time. With a clock a hundred times faster the
-/// run fails, and the watcher without the bug passes.
+/// In real time, a bug that comes after ten minutes of the watcher's clock does not show. With a clock a hundred times
+/// faster the run fails, and the watcher without the bug passes.
 #[test]
 #[ignore = "slow"]
 fn what_fails_after_ten_minutes_fails_in_seconds() {
@@ -62,7 +63,8 @@ fn an_operator_in_go_does_right_thirty_times_faster() {
     assert!(soak.stdout().contains("the subject's own clock ran 30 times faster"), "{}", soak.story());
 }
 
-/// A program whose clock cannot be changed is not started. The exit code is that of an invalid scenario.
+/// A program whose clock cannot be changed is not started. The exit code for such a program is that of an invalid
+/// scenario.
 #[test]
 #[ignore = "slow"]
 fn what_cannot_have_another_clock_is_refused_by_name() {
@@ -84,8 +86,8 @@ fn clocks(plant: Option<&str>) -> Option<Soak> {
     Some(soak(&[&["clock"][..], &plant].concat()))
 }
 
-/// Two correct replicas share one Lease whatever their clocks show. Replicas fail if they trust each other's wall
-/// clock, or if they renew late by their own clock.
+/// Two correct replicas share one Lease whatever their clocks show. A run fails if replicas trust each other's wall
+/// clock, or renew the Lease late by their own clock.
 #[test]
 #[ignore = "slow: three runs of a minute"]
 fn nightly_clocks_that_disagree_show_who_believes_them() {
@@ -98,8 +100,8 @@ fn nightly_clocks_that_disagree_show_who_believes_them() {
     }
 }
 
-/// The certificates expire after 160 s of the service's faster clock, which are eight real seconds. The checks use the
-/// same clock.
+/// The certificates expire after 160 s of the service's faster clock, which are eight real seconds. The checks of
+/// certificates use the service's clock too.
 #[test]
 #[ignore = "slow: half a minute"]
 fn certificates_end_by_the_subjects_clock() {
@@ -121,7 +123,7 @@ fn certificates_end_by_the_subjects_clock() {
     assert!(replaced >= 6, "{replaced} in 25 s, one each three");
 }
 
-/// Whether to run tests that take longer than a whole CI run. Prints a message if they are skipped.
+/// Whether tests that take longer than a whole CI run are to be run. Prints a message if they are skipped.
 fn has_hours() -> bool {
     let is_there = std::env::var_os("LONGHAUL_HOURS").is_some();
     if !is_there {
@@ -140,7 +142,7 @@ fn ten_hours_are_over_in_ten_minutes() {
 }
 
 /// One hour of `soak-10h` at sixty times the speed ends in a minute. An hour is too short to decide growth, but shows
-/// mistakes of the service at sixty times the speed.
+/// mistakes of the service that come with a faster clock.
 #[test]
 #[ignore = "slow: a minute"]
 fn nightly_an_hour_of_ten_is_over_in_a_minute() {
@@ -155,8 +157,8 @@ fn nightly_an_hour_of_ten_is_over_in_a_minute() {
     assert!(matches!(soak.code(), Some(0 | 2)) && soak.broken().is_empty(), "{}", soak.story());
 }
 
-/// An operator with two replicas and leader election runs for a day of its own clock. The operator's token changes
-/// every hour and its certificate twice.
+/// An operator with two replicas and leader election runs for a day of its own clock. In a day, the operator's token
+/// changes every hour, and its certificate changes twice.
 #[test]
 #[ignore = "slow: 24 minutes, asked for by LONGHAUL_HOURS"]
 fn an_operator_lasts_a_day_of_its_own() {
@@ -167,7 +169,8 @@ fn an_operator_lasts_a_day_of_its_own() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// The service requests watches of ten seconds. Compressed, they end after one second, and no event is lost.
+/// The service requests watches of ten seconds. With `compress`, these watches end after one second, and no event is
+/// lost.
 #[test]
 #[ignore = "slow"]
 fn a_days_watches_are_remade_in_seconds() {

@@ -15,8 +15,8 @@ faults: [{name: watch-reset, at: 8s, resource: packages}]
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// The subject that loses events ranks lower, and the table names the cause. The subject that exits still has a row in
-/// the table, and the comparison continues.
+/// In the comparison, the subject that loses events ranks lower, and the table names the cause. The subject that exits
+/// still has a row in the table of the comparison, and the comparison continues.
 #[test]
 #[ignore = "slow: three runs of a minute, side by side"]
 fn who_loses_is_behind_and_who_dies_is_a_row() {

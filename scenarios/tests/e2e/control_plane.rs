@@ -1,4 +1,4 @@
-//! Tests of soaks against a real kube-apiserver. The tests are skipped if its programs are missing.
+//! Tests of soaks against a real kube-apiserver. These tests are skipped if etcd and kube-apiserver are missing.
 
 use crate::support::{has_python, program, soak, soak_text};
 
@@ -12,8 +12,8 @@ fn assets() -> bool {
     there
 }
 
-/// The service passes on a real API server. On a real server a resourceVersion is not a position in the audit log, so
-/// the harness finds its own canary writes by their versions.
+/// The built-in service passes on a real API server. On a real server a resourceVersion is not a position in the audit
+/// log, so the harness finds its own canary writes by their versions.
 #[test]
 #[ignore = "slow"]
 fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
@@ -45,7 +45,8 @@ fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
     assert_eq!(soak.finding("events.hotLoop")["verdict"], "pass", "{}", soak.story());
 }
 
-/// The real server's audit log shows a client that opens more and more watches. The same client with one watch passes.
+/// The real server's audit log shows a client that opens more and more watches. The same client without this bug
+/// passes.
 #[test]
 #[ignore = "slow"]
 fn watches_that_become_more_are_counted_on_a_real_control_plane_too() {

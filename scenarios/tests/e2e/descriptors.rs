@@ -104,7 +104,7 @@ impl Client {
         self.0.flush().unwrap();
     }
 
-    /// Reads the server's output until it contains this text. Returns all output.
+    /// Reads the server's output until it contains this text. Returns the server's output up to this text.
     fn read_until(&mut self, end: &str) -> String {
         let (mut text, mut buffer) = (String::new(), [0; 4096]);
         while !text.contains(end) {

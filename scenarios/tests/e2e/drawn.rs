@@ -1,12 +1,12 @@
-//! Tests of random faults: one of them shows a planted bug, and the client without the bug survives them all.
+//! Tests of random faults: one fault shows a planted bug, and the client without the bug survives all faults.
 
 use serde_json::Value;
 
 use crate::support::{Soak, program, soak_text};
 
 const SMALL: &str = include_str!("../files/small.yaml");
-/// Each of the two faults ends a watch and reports its revision as expired, each in another way. The seed decides their
-/// order.
+/// Two faults that each end a watch and report its revision as expired, in two different ways. The seed decides the
+/// order of the two faults.
 const FAULTS: &str = "faults:\n  random: {every: 5s, from: [watch-410, {name: error-event, code: 410, then: end}]}\n";
 
 fn drawn(service: &str, more: &[&str]) -> Option<Soak> {
@@ -46,7 +46,7 @@ fn the_clean_service_takes_what_is_drawn() {
     assert_ne!(struck[0].0, struck[1].0, "each comes once before any comes again: {struck:?}");
 }
 
-/// The same seed draws the same faults at the same times. The first fault is enough to show the bug.
+/// The same seed draws the same faults at the same times. The first drawn fault is enough to show the planted bug.
 #[test]
 #[ignore = "slow"]
 fn a_drawn_fault_shows_who_ignores_410() {

@@ -1,5 +1,5 @@
-//! Tests of the end state: the subject's own state and its children, compared with the control plane. Each planted bug
-//! breaks only its own budget, and the subject without the bug passes.
+//! Tests of the end state: the subject's own state and its children are compared with the control plane. Each planted
+//! bug breaks only its own budget, and the subject without the bug passes.
 
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
     });
 }
 
-/// The subject reports every event but stores another state. Only the end state can show that.
+/// A subject reports every event but stores another state. Only the comparison of the end state can show this mistake.
 #[test]
 #[ignore = "slow"]
 fn a_store_that_went_stale_is_found_and_nothing_else() {
@@ -124,8 +124,8 @@ fn what_was_told_last_is_what_a_plain_watcher_believes() {
 
 const TOLD: (&str, &str) = ("heal: 15s", "heal: 15s, converged: true");
 
-/// If a subject reports no deletion, its derived state still has the deleted objects. The ledger finds this mistake as
-/// well.
+/// If a subject reports no deletion, the state derived from its reports still has the deleted objects. The ledger finds
+/// the missed deletions as well.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_of_what_is_gone_is_found() {
@@ -157,8 +157,8 @@ fn what_was_told_last_before_going_deaf_is_found() {
     assert!(numbers.iter().all(|number| *number > 0), "{state:#}");
 }
 
-/// The service as a foreign controller. As a command without a known state page, it shows its state only by its
-/// children.
+/// Runs the built-in service as a foreign controller. As a command without a known state page, the service shows its
+/// state only by its children.
 fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
     let service = program(if plant.is_some() { "longhaul-service-planted" } else { "longhaul-service" })?;
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn nightly_who_does_not_keep_its_children_does_not_converge() {
 }
 
 /// If the subject's state page does not answer, the end state is inconclusive. No other source of the state replaces
-/// the page.
+/// the subject's state page.
 #[test]
 #[ignore = "slow"]
 fn a_page_that_cannot_be_read_is_inconclusive() {

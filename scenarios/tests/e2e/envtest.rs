@@ -1,6 +1,6 @@
-//! Tests of `longhaul envtest` as authors of test suites use it. Each flag shows a mistake that the controller's suite
-//! alone does not show; the same controller without the mistake passes. Further tests cover the folders of `--path` and
-//! `install`.
+//! Tests of `longhaul envtest` as authors of test suites use it. Each flag of `envtest` shows a mistake that the
+//! controller's test suite alone does not show; the controller without the mistake passes. Further tests cover the
+//! folders that `--path` and `install` make.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -10,10 +10,11 @@ use crate::support::{longhaul, story};
 
 const SOURCE: &str = include_str!("../files/envtest/main.go");
 const MODULE: &str = include_str!("../files/envtest/go.mod");
-/// Number of seeds. Each seed draws other times of faults, and one time that shows the mistake is enough.
+/// Number of seeds with which a test suite runs. Each seed draws other times of faults, and one fault that shows the
+/// mistake is enough.
 const SEEDS: &str = "4";
 
-/// The compiled test suite. Prints a message and returns `None` if Go or its modules are missing.
+/// The path of the compiled Go test program. Prints a message and returns `None` if Go or its modules are missing.
 fn program() -> Option<PathBuf> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match PROGRAM.get_or_init(|| installer::go_program("envtest-flags", SOURCE, MODULE)) {
@@ -25,7 +26,7 @@ fn program() -> Option<PathBuf> {
     }
 }
 
-/// Runs one suite of the program with these flags.
+/// Runs one suite of the compiled test program with these flags of `longhaul envtest`.
 fn play(runs: &Path, flags: &[&str], suite: [&str; 2]) -> Option<Output> {
     let program = program()?;
     let mut command = longhaul(&["envtest"]);
@@ -38,8 +39,8 @@ fn code(runs: &Path, flags: &[&str], suite: [&str; 2], wanted: i32) {
     assert_eq!(output.status.code(), Some(wanted), "{flags:?} {suite:?}: {}", story(&output));
 }
 
-/// Checks that the suite with the mistake passes without the flags and fails with them, and that the suite without the
-/// mistake passes with them.
+/// Checks that a suite with the mistake passes without the flags and fails with the flags, and that the suite without
+/// the mistake passes with the flags.
 fn shows(flags: &[&str], suite: &str) {
     let runs = tempfile::tempdir().unwrap();
     code(runs.path(), &[], [suite, "buggy"], 0);
@@ -118,8 +119,8 @@ fn judge_shows_a_hot_loop_and_faults_without_effect() {
     assert!(said.contains("no fault hit anything in any of 2 runs"), "{said}");
 }
 
-/// `longhaul gate` compares two checkouts by their suite: it names the one with a mistake, and finds two equal ones
-/// equal.
+/// `longhaul gate` compares two checkouts by their test suite: it names the checkout with a mistake, and reports no
+/// difference between equal checkouts.
 #[test]
 #[ignore = "slow: minutes of suites"]
 fn nightly_a_gate_compares_two_checkouts_by_their_suite() {
@@ -144,7 +145,8 @@ fn nightly_a_gate_compares_two_checkouts_by_their_suite() {
     assert_eq!(same.status.code(), Some(0), "{}", story(&same));
 }
 
-/// The suite of fabric8's test kit passes. The kit uses other flags and other keys, and needs `kubectl`.
+/// The suite of fabric8's test kit passes. The kit of fabric8 starts the programs with other flags and other keys, and
+/// needs `kubectl`.
 #[test]
 #[ignore = "slow: Maven fetches the kit the first time"]
 fn a_suite_of_fabric8s_kit_passes() {
@@ -176,7 +178,8 @@ fn assets() -> Option<PathBuf> {
     folder.join("kubectl").is_file().then_some(folder)
 }
 
-/// `kubernetes_lite` wraps Go's envtest for Python. The suite uses its client and the official Python client.
+/// `kubernetes_lite` wraps Go's envtest for Python. The test suite for `kubernetes_lite` uses its client and the
+/// official Python client.
 #[test]
 #[ignore = "slow: pip installs two clients the first time"]
 fn a_suite_of_kubernetes_lite_passes() {
@@ -211,7 +214,8 @@ fn the_folder_of_path_has_the_programs() {
     programs(&folder);
 }
 
-/// Test kits look for programs in different folder layouts. `install` serves them and keeps existing foreign files.
+/// Test kits look for programs in different folder layouts. `longhaul envtest install` serves these layouts and keeps
+/// existing foreign files.
 #[test]
 fn install_puts_the_programs_where_kits_look() {
     let home = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Tests of `docs/faults.md` as its readers use it. Every example runs, and each of its faults has as many hits as
-//! the page states. The examples together use every key of a scenario for faults, scripts, events and requests.
+//! Tests of `docs/faults.md` as its readers use it. Every example of the document runs, and each fault in it has as
+//! many hits as the document states. All examples together use every key of a scenario for faults, scripts, events and
+//! requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,22 +18,23 @@ mod registry;
 use hits::Hits;
 
 const PAGE: &str = include_str!("../../../docs/faults.md");
-/// The pages with examples. The first example of the first page is a whole file, and the other examples change it.
+/// The documents with examples. The first example of the first document is a whole scenario file, and all other
+/// examples change this scenario.
 const PAGES: [(&str, &str); 2] =
     [("docs/faults.md", PAGE), ("docs/examples/faults.md", include_str!("../../../docs/examples/faults.md"))];
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
-/// Beginning of the comment that gives the client's arguments for an example.
+/// Beginning of the comment in a document that gives the client's arguments for an example.
 const PLAYED_WITH: &str = "played with ";
-/// The comment before an example with faults that only a registry injects.
+/// The comment in a document before an example with faults that only a registry injects.
 const PLAYED_TO: &str = "played to a registry's clients";
-/// The comments before examples with faults that only a cluster can inject. Separate tests inject the faults of a node.
-/// These tests only check that the example is a valid file.
+/// The comments in a document before examples with faults that only a cluster can inject. Tests in other files inject
+/// the faults of a node. The tests of this file only check that such an example is a valid scenario.
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
-/// Beginning of the comment that states the hits of each fault, see `hits`.
+/// Beginning of the comment in a document that states the hits of each fault; see `hits`.
 const HITS: &str = "hits: ";
-/// Keys that select requests. Every other key of a fault is a parameter, and the examples must use it for each fault
-/// that has it.
+/// Keys of a fault that select requests. Every other key of a fault is a parameter, and the examples must use it for
+/// each fault that has it.
 const CHOOSING: [&str; 15] = [
     "id",
     "at",
@@ -51,20 +53,21 @@ const CHOOSING: [&str; 15] = [
     "endpoint",
 ];
 
-/// One YAML block of a page.
+/// One YAML block of a document.
 #[derive(Debug, Clone)]
 struct Example {
-    /// The page and the line where the block begins.
+    /// The document, and the line in which the block begins.
     place: String,
-    /// Arguments of the client.
+    /// Arguments of the client for this example.
     arguments: Vec<String>,
-    /// Whether only a registry injects the faults of the example.
+    /// Whether the faults of the example are injected by a registry.
     registry: bool,
     /// Whether the example needs a cluster.
     in_cluster: bool,
     /// The expected hits of each fault of the example.
     hits: Vec<Hits>,
-    /// The scenario to run. A list replaces the faults of the first example, other keys replace its keys.
+    /// The scenario to run. If the block is a list, it replaces the faults of the first example, else its keys replace
+    /// those of the first example.
     scenario: Value,
 }
 
@@ -117,7 +120,7 @@ fn play(client: &Path, example: &Example) -> Seen {
     seen
 }
 
-/// The differences between the run of an example and the statements of the page; empty if there are none.
+/// The differences between the run of an example and the statements of its document; empty if there are none.
 fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
     let mut wrong = String::new();
     if code != Some(0) {
@@ -145,7 +148,7 @@ fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
     wrong
 }
 
-/// The writes of the script that are missing in the record.
+/// The writes of the example's script that are missing in the record.
 fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
     let mut missing: BTreeMap<String, i64> = BTreeMap::new();
     let script = &example.scenario["script"];
@@ -214,7 +217,7 @@ impl Example {
     }
 }
 
-/// Every example of the pages, in order.
+/// All examples of the documents, in order.
 fn examples() -> Vec<Example> {
     let (mut examples, mut base) = (Vec::new(), Value::Null);
     for (name, page) in PAGES {
@@ -230,7 +233,8 @@ fn examples() -> Vec<Example> {
     examples
 }
 
-/// Parses the example in a block, with the comments before it. The first example becomes the base of the others.
+/// Parses the example in a YAML block, with the comments before the block. The first example becomes the base of all
+/// other examples.
 fn example(place: String, said: &[&str], text: &str, base: &mut Value) -> Example {
     let find = |word: &str| said.iter().find_map(|comment| comment.strip_prefix(word));
     let (registry, arguments, hits) = (find(PLAYED_TO).is_some(), find(PLAYED_WITH).unwrap_or_default(), find(HITS));
@@ -258,7 +262,7 @@ fn example(place: String, said: &[&str], text: &str, base: &mut Value) -> Exampl
     Example { place, arguments, registry, in_cluster: cluster.is_some(), hits, scenario }
 }
 
-/// The comments at the end of a text, the last one first.
+/// The comments at the end of a text, the last comment first.
 fn said_before(text: &'static str) -> Vec<&'static str> {
     let comment = |line: &'static str| line.strip_prefix("<!-- ")?.strip_suffix(" -->");
     text.lines().rev().map_while(comment).collect()
@@ -273,7 +277,8 @@ fn keys(schema: &Value, path: &[&str]) -> BTreeSet<String> {
     at["properties"].as_object().unwrap_or_else(|| panic!("{path:?} has keys")).keys().cloned().collect()
 }
 
-/// The target of a reference in the schema. If there are alternatives, the first reference, or the item type of a list.
+/// The target of a reference in the JSON schema. If the schema has alternatives, this is the first reference, or the
+/// item type of a list.
 fn resolved<'a>(schema: &'a Value, at: &'a Value) -> &'a Value {
     let of = |at: &'a Value| at["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
     let reference = |at: &'a Value| of(at).or_else(|| of(&at["items"]));
@@ -281,14 +286,14 @@ fn resolved<'a>(schema: &'a Value, at: &'a Value) -> &'a Value {
     choices.find_map(reference).map_or(at, |name| resolved(schema, &schema["$defs"][name]))
 }
 
-/// The allowed words of a key, if it takes words.
+/// The allowed words of a key in the schema, if its value is a word.
 fn words(schema: &Value, key: &str) -> Vec<String> {
     let values = resolved(schema, &schema["$defs"]["Fault"]["properties"][key]);
     let words = values["oneOf"].as_array().into_iter().flatten();
     words.filter_map(|word| Some(word["const"].as_str()?.to_owned())).collect()
 }
 
-/// All keys that the examples use below a path. A list on the path counts as each of its items.
+/// All keys that the examples use below a path. For a list on the path, the keys of all its items are collected.
 fn used(path: &[&str]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for example in examples() {
@@ -379,7 +384,7 @@ fn every_key_of_scripts_and_budgets_is_in_an_example() {
     assert_eq!(used(&["faults", "nth"]), ["from", "to"].map(str::to_owned).into());
 }
 
-/// The tables of the page list every fault and key that exists, and no other.
+/// The tables of docs/faults.md list every fault and key that exists, and no other.
 #[test]
 #[ignore = "slow"]
 fn the_tables_name_everything_and_nothing_else() {

@@ -10,13 +10,13 @@ use crate::support::programs;
 const PAGE: &str = include_str!("../../../docs/first-hour-go.md");
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A block of commands, and the output that the page shows for the last one.
+/// A block of commands, and the output that the document shows for the last command.
 struct Step<'a> {
     commands: Vec<&'a str>,
     shown: Vec<&'a str>,
 }
 
-/// The steps of the page, in order.
+/// The blocks of commands in the document, in order.
 fn steps(page: &str) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     for block in page.split("```").skip(1).step_by(2) {
@@ -33,8 +33,8 @@ fn steps(page: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Runs a command in the folder in which the previous one ended. Returns the folder in which it ends, its exit code and
-/// its output.
+/// Runs a command in the folder in which the previous command ended. Returns the folder in which the command ends, its
+/// exit code and its output.
 fn run(command: &str, at: &Path) -> (PathBuf, Option<i32>, String) {
     let path = std::env::join_paths(
         std::iter::once(programs()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
@@ -53,7 +53,7 @@ fn run(command: &str, at: &Path) -> (PathBuf, Option<i32>, String) {
     (folder, output.status.code(), format!("{}{said}", String::from_utf8_lossy(&output.stdout)))
 }
 
-/// A line without the text that differs in each run: numbers, and the text after `…`.
+/// A line of output without the text that differs in each run: numbers, and the text after `…`.
 fn fixed(line: &str) -> String {
     line.chars().take_while(|char| *char != '…').filter(|char| !char.is_ascii_digit()).collect()
 }

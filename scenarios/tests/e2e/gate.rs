@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{has_python, longhaul, program, story};
 
-/// A scenario with slices of half a second, which are long enough for counted figures.
+/// A scenario with a steady phase of half a second, which is long enough for counted figures.
 const SHORT: &str = "\
 apiVersion: longhaul/v1
 name: short
@@ -21,8 +21,8 @@ subject: {service: {}, witness: {kind: http}}
 admission: {rate: 500/s, arrivals: poisson, maxInFlight: 100, mix: {createPod: 5, deletePod: 2}}
 ";
 
-/// The argument for three blocks of two pairs of slices, the smallest number that can decide. The planted bugs of these
-/// tests change counted figures, or exceed the threshold many times.
+/// The argument for three blocks of measurements, the smallest number with which a gate can decide. Three blocks are
+/// enough, because the planted bugs of these tests change counted figures, or exceed the threshold many times.
 const FEWEST_BLOCKS: &str = "3";
 
 fn judgement(folder: &Path) -> Value {
@@ -34,12 +34,12 @@ fn word<'a>(judgement: &'a Value, metric: &str) -> &'a Value {
     &rows.iter().find(|row| row["metric"] == metric).unwrap_or_else(|| panic!("no {metric}"))["word"]
 }
 
-/// Runs a gate of the program with planted bugs against itself. Only B has the bug `bug` switched on.
+/// Runs a gate of the program with planted bugs against itself. Only build B has the bug `bug` switched on.
 fn gate(folder: &Path, planted: &Path, bug: Option<&str>) -> (Output, Value) {
     gate_in(folder, planted, bug, SHORT, &["--quiet", "--no-callgrind", "--blocks", FEWEST_BLOCKS])
 }
 
-/// Like [`gate`], in another scenario and with further arguments.
+/// Runs a gate as [`gate`] does, with another scenario and further arguments.
 fn gate_in(folder: &Path, planted: &Path, bug: Option<&str>, scenario: &str, more: &[&str]) -> (Output, Value) {
     let file = folder.join("short.yaml");
     std::fs::write(&file, scenario).unwrap();
@@ -53,7 +53,8 @@ fn gate_in(folder: &Path, planted: &Path, bug: Option<&str>, scenario: &str, mor
     (output, judgement)
 }
 
-/// Whether the gate could decide. If it reports that the machine was too busy, the test proves nothing.
+/// Whether the gate could decide which build is worse. If the gate reports that the machine was too busy, the test
+/// proves nothing.
 fn is_valid(output: &Output, judgement: &Value) -> bool {
     let pressed = judgement["reason"].as_str().is_some_and(|why| why.starts_with("the machine was under pressure"));
     if pressed {
@@ -88,8 +89,8 @@ fn what_is_wrong_is_refused_with_a_remedy() {
     );
 }
 
-/// An answer longer by one KiB is found in both sessions, on any machine. Rendering the same slices again gives the
-/// same reports.
+/// A gate finds answers that are longer by one KiB in both of its sessions, on any machine. Rendering the same
+/// measurements again gives the same reports.
 #[test]
 #[ignore = "slow"]
 fn an_answer_that_is_longer_is_worse() {
@@ -112,7 +113,8 @@ fn an_answer_that_is_longer_is_worse() {
     assert_eq!(pages, ["gate.json", "gate.md", "gate.html"].map(|name| std::fs::read(out.join(name)).unwrap()));
 }
 
-/// Without a bug, a build is never worse than itself on any machine, and its answers have the same length.
+/// Without a bug, a gate never finds a build worse than itself on any machine, and the answers of A and B have the same
+/// length.
 #[test]
 #[ignore = "slow"]
 fn a_build_is_not_worse_than_itself() {
@@ -140,7 +142,7 @@ fn a_build_is_not_worse_than_itself() {
     assert_ne!(prints(0)[0], prints(1)[0], "another block sends something else");
 }
 
-/// Two additional system calls are found: on sockets by `perf`, if it is allowed, and on files by the kernel's own
+/// A gate finds two additional system calls: on sockets by `perf`, if it is allowed, and on files by the kernel's own
 /// counters.
 #[test]
 #[ignore = "slow"]
@@ -155,7 +157,7 @@ fn nightly_two_more_calls_are_found() {
     assert_eq!(output.status.code(), Some(1), "{}", story(&output));
 }
 
-/// A scenario with a controller that only watches: object changes instead of reviews.
+/// A scenario with a controller that only watches, with object changes and no reviews.
 const WATCHES: &str = "\
 apiVersion: longhaul/v1
 name: watches
@@ -196,8 +198,8 @@ fn gate_of_commands(folder: &Path, scenario: &str, [a, b]: [&str; 2]) -> (Output
     (output, judgement(&out))
 }
 
-/// A watcher that uses a millisecond of CPU time per event and drops deletions is worse in both figures. The scenario
-/// has no reviews. The bytes read per event are equal.
+/// A watcher that uses a millisecond more CPU time per event and drops deletions is worse in both figures. The scenario
+/// of this gate has no reviews. The bytes that both watchers read per event are equal.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_watcher_that_works_more_and_misses_events_is_worse() {
@@ -249,7 +251,7 @@ fn nightly_a_webhook_of_somebody_else_that_answers_more_is_worse() {
 }
 
 /// With valgrind, instructions and allocations are counted per request and per event, also with `--quick`. The gate
-/// prints how long that takes.
+/// prints how long the counting with valgrind takes.
 #[test]
 #[ignore = "slow"]
 fn nightly_callgrind_counts_what_is_the_same() {
@@ -276,8 +278,8 @@ fn nightly_callgrind_counts_what_is_the_same() {
     assert!(!notes.contains("instructions: not counted"), "{notes}");
 }
 
-/// A gate that would exceed its time limit is refused before anything starts. The message suggests a value within the
-/// limit.
+/// A gate that would exceed its time limit is refused before anything starts. The message about the time limit suggests
+/// a value within the limit.
 #[test]
 #[ignore = "slow"]
 fn a_gate_that_takes_too_long_is_refused() {

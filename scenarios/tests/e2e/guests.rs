@@ -8,14 +8,14 @@ use crate::node;
 use crate::support::{itself, longhaul, program, rows, soak};
 
 const PAGE: &str = include_str!("../../../docs/deploy.md");
-/// The heading of the page's section that a test follows, up to the next heading.
+/// The heading of the section in the document whose commands a test runs.
 const FOLLOWED: &str = "## From nothing to an armed webhook on kind\n";
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Whether a container engine, kind, kubectl and a node image are installed. A test never pulls an image.
+/// Whether a container engine, kind, kubectl and a node image are installed. No test pulls an image.
 fn has_kind() -> bool {
     let works = |program: &str, words: &[&str]| {
         let ran = Command::new(program).args(words).stdin(Stdio::null()).output();
@@ -69,7 +69,7 @@ fn a_cluster_that_nobody_named_is_not_touched() {
     assert!(said.contains("it has no cluster or context `mine`") && said.contains("it has theirs"), "{said}");
 }
 
-/// The commands of the page, exactly as written, as one shell script.
+/// The commands of the document, exactly as written, as one shell script.
 fn commands() -> Vec<String> {
     let (_, rest) = PAGE.split_once(FOLLOWED).unwrap();
     let (_, block) = rest.split_once("```console\n").unwrap();
@@ -123,7 +123,7 @@ fn has_node() -> Option<(node::Machine, PathBuf)> {
 }
 
 /// A run that gets only a kubeconfig treats the cluster of `cluster up --kind node` as foreign. The run passes and
-/// leaves nothing in that cluster.
+/// leaves nothing there.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
@@ -161,7 +161,7 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     assert_eq!(left, "", "everything with the label is gone");
 }
 
-/// Pods that existed before the run are measured and their logs are read. The run does not change these Pods.
+/// Pods that existed before the run are measured and their logs are read. The run does not change them.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {

@@ -1,5 +1,4 @@
-//! Tests of what users do with finished runs: a history of them, and the summary on a terminal with and without
-//! colours.
+//! Tests of the history of finished runs, and of a run's summary on a terminal with and without colours.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +17,7 @@ churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, m
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// Runs the scenario `runs` times and returns the records. `None` if the watcher is missing.
+/// Runs the scenario `runs` times and returns the records. Returns `None` if the example watcher is missing.
 fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     program("example-watcher")?;
     let scenario = folder.join("short.yaml");
@@ -33,8 +32,8 @@ fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     Some((0..runs).map(record).collect())
 }
 
-/// A run is added to the history once, even if it is added again. The table has every run, and the chart one point for
-/// each.
+/// A run is added to the history once, even if it is added again. The table of the history has every run, and the chart
+/// has one point for each run.
 #[test]
 #[ignore = "slow"]
 fn runs_are_added_once_and_shown() {
@@ -69,7 +68,8 @@ fn runs_are_added_once_and_shown() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
 }
 
-/// Colours are used on terminals only: not in a pipe, and not if `NO_COLOR` is set. `--color` overrides both rules.
+/// Colours are used on terminals only: not in a pipe, and not if `NO_COLOR` is set. The option `--color` overrides
+/// these rules.
 #[test]
 #[ignore = "slow"]
 fn colours_are_where_they_are_wanted() {

@@ -40,8 +40,8 @@ fn shop() -> tempfile::TempDir {
     folder
 }
 
-/// The scenario that `init` writes has the observed facts: the kind to which the program reacts most, its children, its
-/// finalizer, its port. That scenario passes unchanged.
+/// The scenario that `init` writes has the observed facts about a program: the kind to which it reacts most, its
+/// children, finalizer and port. The scenario passes unchanged.
 #[test]
 #[ignore = "slow"]
 fn a_program_is_observed_and_what_is_written_passes_unedited() {
@@ -77,7 +77,8 @@ fn a_program_is_observed_and_what_is_written_passes_unedited() {
     assert_eq!(soak.code(), Some(0), "{text}\n{}", soak.story());
 }
 
-/// `init` runs no program of the project without consent. The scenario then says that the program was not observed.
+/// `init` runs no program of the project without consent. Without consent, the scenario states that the program was not
+/// observed.
 #[test]
 fn without_a_yes_nothing_is_run() {
     for words in [&["init"][..], &["init", "--no-run"]] {
@@ -94,7 +95,8 @@ fn without_a_yes_nothing_is_run() {
     }
 }
 
-/// If the program ends or sends no request, the scenario has its last output and the next step for the user.
+/// If the program ends or sends no request, the scenario from `init` has the program's last output and advice for the
+/// user.
 #[test]
 #[ignore = "slow"]
 fn a_program_that_ends_leaves_its_last_words() {
@@ -116,7 +118,8 @@ fn a_program_that_ends_leaves_its_last_words() {
     }
 }
 
-/// For existing files, the changes are shown; only `--force` makes them. An existing scenario is never changed.
+/// `init` shows the changes of existing files; only `--force` makes these changes. `init` never changes an existing
+/// scenario.
 #[test]
 fn make_and_github_show_what_would_change() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Tests of `longhaul-service inject`, which brings images into a cluster without a registry. The injector and the seed
-//! are processes; the mock API server and a simulated kubelet run in the test.
+//! Tests of `longhaul-service inject`, which brings images into a cluster without a registry. The injector and the
+//! injected program are processes; the mock API server and a simulated kubelet run in the test.
 //!
-//! Each scenario is a function with its name (`inject_small`, …). All scenarios have the same checks: the served
-//! content equals the input, no object of the injection is left, the seed's memory stays below its limit, and each
-//! chunk is sent once. Each planted bug fails exactly one check.
+//! Each scenario of an injection is a test function (`inject_small`, …). All scenarios of an injection have the same
+//! checks: the served content equals the input, no object is left, the injected program's memory stays below its limit,
+//! and each chunk is sent once. Each planted bug fails exactly one of the checks.
 
 mod api;
 mod kubelet;
@@ -26,7 +26,7 @@ use kubelet::{Files, Tamper};
 use watched::{Churn, Watcher};
 use world::{Programs, Setup, World};
 
-/// Waits for a condition that becomes true without further action of the test.
+/// Waits until a condition becomes true without further action of the test.
 async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let until = tokio::time::Instant::now() + Duration::from_secs(30);
     while !is() {
@@ -61,8 +61,8 @@ async fn inject_small() {
     assert!(code == 0 && said.contains("nothing was there"), "{said}");
 }
 
-/// The seed refuses all requests of a registry client except pulls, as a read-only registry does. `pulls.rs` tests the
-/// pulls.
+/// The injected program refuses all requests of a registry client except pulls, as a read-only registry does.
+/// `pulls.rs` tests the pulls from the injected program.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn the_seed_is_a_registry() {
@@ -93,7 +93,7 @@ async fn the_seed_is_a_registry() {
     }
 }
 
-/// With more chunks than three digits can count, the index still decides their order.
+/// With more than 999 chunks, the index still decides the order of the chunks.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_large() {
@@ -109,11 +109,11 @@ async fn inject_large() {
 }
 
 /// The allowed growth of the watching service while large foreign objects come and go. The Packages that the service
-/// watches take a few kilobytes.
+/// watches need a few kilobytes.
 const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
 
-/// A service that watches Packages in the same API server ignores the injector's chunks. The service misses no event,
-/// breaks off no watch and stays small.
+/// A service that watches Packages in the same API server ignores the injector's chunks. The watching service misses no
+/// event, breaks off no watch, and its memory hardly grows.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_while_watched() {
@@ -151,7 +151,7 @@ async fn inject_while_watched() {
 /// A change to the mounted files of a payload.
 type Damage = fn(&mut Files);
 
-/// If a mounted chunk differs from the sent chunk, the seed names the chunk and serves nothing.
+/// If a mounted chunk differs from the sent chunk, the injected program names the chunk and serves nothing.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_corrupt() {
@@ -199,7 +199,8 @@ fn swapped(files: &mut Files) {
     files.extend([("00003".to_owned(), b), ("00004".to_owned(), a)]);
 }
 
-/// If the injector is killed after any chunk, the same command continues there and sends no existing chunk again.
+/// If the injector is killed after any chunk, the same command continues after this chunk and sends no existing chunk
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_killed() {
@@ -232,7 +233,7 @@ async fn inject_killed() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// An existing chunk with other bytes is found and sent again. Chunks of another run are not used.
+/// An existing chunk with wrong bytes is found and sent again. Chunks of another injection are not used.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
@@ -372,7 +373,7 @@ async fn one_delete_takes_all() {
     eventually("the seed ends", || world.kubelet.seen.lock().ended.is_some()).await;
 }
 
-/// Each bug that can be planted in the injector or the seed fails exactly one check.
+/// Each bug that can be planted in the injector or the injected program fails exactly one check.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn planted_bugs_are_found() {

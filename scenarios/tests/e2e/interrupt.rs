@@ -10,11 +10,11 @@ use rustix::process::Signal;
 use crate::support::{longhaul, program, verdict};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Time limit of a wait in these tests. A busy machine may need long to start everything; a test that takes longer has
-/// found a hang.
+/// Time limit of a wait in these tests. A busy machine may start all processes slowly; a wait that takes longer means
+/// that a process hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Polls until `look` returns something.
+/// Polls until `look` returns a value.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -80,8 +80,8 @@ fn sigterm_leaves_a_judged_record_and_no_process() {
     interrupted_by(Signal::TERM, "SIGTERM");
 }
 
-/// Whenever a run is killed, its record has everything up to five seconds before the kill, and can be judged, even if
-/// the kill leaves an incomplete last row.
+/// The record of a killed run has all facts up to five seconds before the kill, and can be judged, even if its last row
+/// is incomplete.
 #[test]
 #[ignore = "slow"]
 fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
@@ -96,7 +96,8 @@ fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
     });
 }
 
-/// Maximum lateness of an interval's row on a busy machine, including the time until the test reads the row.
+/// Maximum lateness of an interval's row in the record on a busy machine, including the time until the test reads the
+/// row.
 const SEEN_LATE: Duration = Duration::from_millis(1500);
 
 fn killed_after(moment: Duration, service: &Path) {
@@ -143,7 +144,7 @@ fn killed_after(moment: Duration, service: &Path) {
 }
 
 /// A killed run leaves neither its subject, nor the subject's children, nor the folder with its keys. Only this user
-/// can read its record, which contains no secret.
+/// can read the record of a killed run, which contains no secret.
 #[test]
 #[ignore = "slow"]
 fn a_killed_run_leaves_no_process_and_no_keys() {

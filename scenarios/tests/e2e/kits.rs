@@ -1,5 +1,5 @@
-//! Tests of the kits with which tests in Go, Python and Java start `longhaul envtest`. Each kit runs its own tests, and
-//! one example is the same in all languages. The tests of the kit in Rust are in its own crate.
+//! Tests of the kits with which tests in Go, Python and Java start `longhaul envtest`. Each kit runs its own tests,
+//! among them one example that is equal in all languages. The tests of the kit for Rust are in the kit's own crate.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -16,8 +16,8 @@ fn kit(language: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, kit)
 }
 
-/// Runs a command of a kit in a folder, with the tested `longhaul`. `CI` is set, because without it a kit skips its
-/// tests if `longhaul` is missing.
+/// Runs a command of a kit in a folder, with the `longhaul` that is under test. The variable `CI` is set, because
+/// without it a kit skips its tests if `longhaul` is missing.
 fn run(command: &mut Command, folder: &Path) -> Output {
     command.current_dir(folder).stdin(Stdio::null()).env("LONGHAUL", itself()).env("CI", "true");
     command.env_remove("LONGHAUL_RUNS").output().unwrap()

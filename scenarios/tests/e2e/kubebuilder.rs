@@ -1,5 +1,5 @@
-//! Tests of the mistakes that can be planted in the kubebuilder operator. Each mistake breaks its own budget, and the
-//! operator without a mistake passes.
+//! Tests of the mistakes that can be planted in the kubebuilder operator. Each mistake breaks the budget for this
+//! mistake, and the operator without a mistake passes.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -9,22 +9,22 @@ use crate::operator::{mistakes, project};
 use crate::plays::{Seen, is_held_up, play_so_many};
 use crate::support::{Soak, soak};
 
-/// The page that names the budget which each mistake breaks.
+/// The document that names the budget which each mistake breaks.
 const PAGE: &str = include_str!("../../../docs/operators.md");
 const SCENARIO: &str = include_str!("../files/kubebuilder.yaml");
 /// A longer scenario with more objects, for budgets of growth.
 const GROWTH: &str = include_str!("../files/kubebuilder-growth.yaml");
 /// Number of runs of the operator without a mistake, each with another seed.
 const CLEAN: u64 = 10;
-/// Number of runs at the same time. A Go manager and its harness use a fifth of a processor.
+/// Number of runs at the same time. Each run's Go operator and harness use a fifth of a processor.
 const AT_ONCE: usize = 4;
 
-/// Budgets that a mistake may break in addition to its own, mainly on a busy machine. An operator that writes all the
-/// time is late with everything else.
+/// Budgets that a mistake may break in addition to the mistake's own budget, mainly on a busy machine. An operator that
+/// writes all the time handles events late.
 const CONSEQUENCES: [&str; 5] =
     ["events.missed", "events.restored", "finalizers.stuck", "requests.hotLoop", "requests.rate"];
 
-/// One run of the operator.
+/// One run of the kubebuilder operator.
 #[derive(Debug, Clone)]
 struct Play {
     scenario: &'static str,
@@ -41,7 +41,7 @@ struct Row {
     broken: Vec<String>,
 }
 
-/// An unknown mistake is refused. Otherwise a misspelt name would look like an operator without a mistake.
+/// An unknown mistake is refused. If it were accepted, a misspelt name would run the operator without a mistake.
 #[test]
 #[ignore = "slow"]
 fn a_mistake_that_nobody_knows_is_refused() {
@@ -62,8 +62,8 @@ fn the_page_has_every_mistake() {
     assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");
 }
 
-/// Each mistake of the operator breaks its own budget, and the correct operator passes. The runs take place in
-/// parallel, because each run mostly waits.
+/// Each mistake of the operator breaks the budget for this mistake, and the correct operator passes. The runs take
+/// place in parallel, because each run mostly waits.
 #[test]
 #[ignore = "slow"]
 fn nightly_mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
@@ -89,7 +89,8 @@ fn play(plays: Vec<Play>) {
 }
 
 impl Row {
-    /// Whether the mistake needs the output of `init`, or a gate. The module `operator_webhooks` tests such mistakes.
+    /// Whether a test of the mistake needs the scenario from `init`, or a gate. The module `operator_webhooks` tests
+    /// mistakes that need `init` or a gate.
     fn is_of_webhooks(&self) -> bool {
         self.broken.iter().any(|budget| budget.starts_with("admission.") || budget == "gate")
     }
@@ -104,14 +105,15 @@ impl Play {
         self.mistake.as_ref().map_or_else(|| format!("clean, seed {}", self.seed), |row| row.mistake.clone())
     }
 
-    /// Whether a metrics series counts the leak. Such a run takes a minute, in which the budget of memory cannot
-    /// reliably decide a leak this small.
+    /// Whether the mistake is a leak that a metrics series counts. The run with a counted leak takes a minute, in which
+    /// the budget of memory cannot reliably decide so small a leak.
     fn is_counted(&self) -> bool {
         let counted = |row: &Row| row.broken.iter().all(|budget| budget.starts_with("metrics."));
         self.mistake.as_ref().is_some_and(counted)
     }
 
-    /// Runs the mistake. All mistakes have the same scenario; the script that starts the manager plants the mistake.
+    /// Runs the operator with the mistake. All mistakes have the same scenario; the script that starts the operator
+    /// plants the mistake.
     fn soak(&self, project: &Path) -> Soak {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(project.join("config"), folder.path().join("config")).unwrap();
@@ -144,7 +146,7 @@ fn seen(soak: &Soak, play: &Play) -> Seen {
     Seen { wrong, stalled: is_held_up(&soak.verdict()).then(|| play.name()), ..Seen::default() }
 }
 
-/// The rows of the page's table: `| `mistake` | what it does | `judge` … | …`.
+/// The rows of the table in docs/operators.md: `| `mistake` | what it does | `judge` … | …`.
 fn rows() -> Vec<Row> {
     let table = PAGE.split_once("<!-- mistakes -->").unwrap().1.split_once("<!-- up to here -->").unwrap().0;
     let lines = table.lines().filter(|line| line.starts_with("| `"));

@@ -1,5 +1,5 @@
-//! Tests the whole path of an image. `kubectl run` with a tag reaches the API server, the webhook of the real service,
-//! and the registry. The stored Pod has a digest.
+//! Tests the path of an image from `kubectl run` to the stored Pod. `kubectl run` with a tag leads to requests at the
+//! API server, the webhook of the built-in service, and the registry. The stored Pod has the digest of the image.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::{Ended, program};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The servers, and a folder with certificates, configuration and kubeconfig.
+/// The servers of the test, and a folder with certificates, configuration and kubeconfig.
 struct World {
     kube: mock_kube::Server,
     images: Vec<mock_registry::Image>,
@@ -71,7 +71,7 @@ impl World {
         child.wait_with_output().unwrap()
     }
 
-    /// Runs kubectl, which must succeed. Returns its output.
+    /// Runs kubectl, which must succeed. Returns kubectl's output.
     fn works(&self, arguments: &[&str], input: &str) -> String {
         let output = self.kubectl(arguments, input);
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! Tests of what churn does with objects after their creation, on the mock API server: each step must appear in the
-//! commits. If the server refuses a kind of write, the run ends before the load begins.
+//! Tests of changes that churn makes to objects after their creation, on the mock API server: each change must appear
+//! in the commits. If the server refuses a kind of write, the run ends before the load begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Soak, commits, program, soak};
 
-/// A scenario with this churn, and the correct watch client as subject.
+/// A scenario with the churn `churn`, and the correct watch client as subject.
 fn scenario(client: &std::path::Path, watches: &str, churn: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lifecycles.yaml");

@@ -1,5 +1,5 @@
-//! Tests of `longhaul load` against a webhook in the test process: figures, exit codes, and the message if no webhook
-//! answers.
+//! Tests of `longhaul load` against a webhook in the test process: figures, exit codes, and the message if the webhook
+//! does not answer.
 
 use std::net::TcpListener;
 use std::process::{Output, Stdio};
@@ -45,8 +45,8 @@ fn what_is_counted_is_what_the_webhook_saw() {
     assert_eq!(histograms(&hlog), numbers["sent"].as_u64().unwrap());
 }
 
-/// The number of samples in all rows of `response.allowed`. The rows are read with the library from which the tools for
-/// this format are ported.
+/// The number of samples in all rows of the file `response.allowed`. The test reads the rows with the crate
+/// `hdrhistogram`, because other tools for this format must be able to read them.
 fn histograms(path: &std::path::Path) -> u64 {
     use base64::Engine as _;
     use hdrhistogram::Histogram;
@@ -86,8 +86,8 @@ fn limits_decide_the_exit_code() {
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
 }
 
-/// If a webhook never answers, the limit of requests in flight is reached. The planned load is then not sent, so the
-/// result is invalid.
+/// If a webhook never answers, the limit of requests in flight is reached. In this case the planned load is not sent
+/// completely, so the result is invalid.
 #[test]
 #[ignore = "slow"]
 fn a_generator_that_could_not_send_is_invalid() {
@@ -121,7 +121,7 @@ fn a_signal_ends_it_early_with_the_summary() {
     assert!(said.contains("response time"), "{}", story(&output));
 }
 
-/// `--plan` prints the plan and sends no request. The same seed prints the same plan.
+/// `--plan` prints the plan and sends no request. With the same seed, `--plan` prints the same plan.
 #[test]
 #[ignore = "slow"]
 fn the_plan_is_printed() {
@@ -138,8 +138,8 @@ fn the_plan_is_printed() {
     assert_eq!(webhook.reviews(), 0);
 }
 
-/// `--replay` sends a recording again, review by review. Files that a user wrote are read too, and unreadable lines are
-/// named.
+/// `--replay` sends a recording again, review by review. `--replay` also reads files that a user wrote, and names
+/// unreadable lines.
 #[test]
 #[ignore = "slow"]
 fn a_recording_is_sent_again() {
@@ -175,7 +175,7 @@ fn a_recording_is_sent_again() {
     assert_says(&text(&output.stderr), &["own.jsonl:2: atUs is 1, before 5 of an earlier line"]);
 }
 
-/// The error message of `longhaul load`, which must not start anything.
+/// The error message of a `longhaul load` that must start nothing.
 fn refused(arguments: &[&str]) -> String {
     let output = longhaul(&["load"]).args(arguments).args(["--rate", "10/s", "--for", "1s"]).output().unwrap();
     assert_eq!(output.status.code(), Some(64), "{}", story(&output));
@@ -256,7 +256,8 @@ fn certificates_that_do_not_fit_say_what_to_give() {
     assert_says(&said, &["HTTP"]);
 }
 
-/// The certificate of `openssl req -x509` is its own CA. `--ca` accepts it, as kube-apiserver does in `caBundle`.
+/// The certificate of `openssl req -x509` is its own CA. `--ca` accepts such a certificate, as kube-apiserver does in
+/// `caBundle`.
 #[test]
 #[ignore = "slow"]
 fn a_certificate_that_is_its_own_ca_is_believed_when_it_is_given() {
@@ -339,7 +340,8 @@ fn a_full_disk_does_not_lose_the_result() {
     assert_eq!(webhook.reviews(), before, "said before anything is sent");
 }
 
-/// If the result cannot be printed, the exit code shows it. If stderr cannot be written, the program continues.
+/// If the result cannot be printed, the exit code shows the failure. If stderr cannot be written, `longhaul load`
+/// continues.
 #[test]
 #[ignore = "slow"]
 fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
@@ -369,8 +371,8 @@ fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{}", story(&output));
 }
 
-/// If the server's first answer breaks off, is endless, or contains escape sequences, the message has a remedy, and the
-/// terminal stays intact.
+/// If the server's first answer breaks off, is endless, or contains escape sequences, the error message has a remedy,
+/// and no escape sequence reaches the terminal.
 #[test]
 #[ignore = "slow"]
 fn first_answers_that_are_none_say_what_to_do() {

@@ -1,4 +1,5 @@
-//! Tests of `cargo xtask matrix` as a user runs it: names of rows, one cell, and continuing after an interruption.
+//! Tests of `cargo xtask matrix` as a user runs it: names of bugs, the result of one bug with one client, and
+//! continuing after an interruption.
 
 use std::path::Path;
 use std::process::Output;
@@ -44,7 +45,8 @@ fn cells(out: &Path) -> Vec<Value> {
     table["cells"].as_array().unwrap().clone()
 }
 
-/// A cell shows the result of its run. A second call does not run it again.
+/// A cell of the matrix shows the result of the run of one bug with one client. A second call does not repeat a run
+/// that has a result.
 #[test]
 #[ignore = "slow"]
 fn a_cell_is_run_once() {

@@ -1,8 +1,8 @@
-//! Tests that every mistake in the library of bugs gets the words of its verdict, and that the client without the
-//! mistake passes. So each scenario detects its own bug and no other bug.
+//! Tests that, for every mistake in the library of bugs, the verdict contains the expected words, and that the client
+//! without the mistake passes. The tests show that each scenario detects its own bug and no other bug.
 //!
-//! One test runs the whole library, several runs at a time. The runs mostly wait, so other tests may run at the same
-//! time.
+//! One test runs the whole library, several runs at a time. Because the runs mostly wait, other tests may run at the
+//! same time.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::plays::{Seen, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
-/// Bugs whose scenarios take a few seconds. The quick tests run these bugs.
+/// Bugs whose scenarios take a few seconds. The quick tests run only these bugs.
 const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
 
-/// One client, and one scenario of a bug.
+/// One run: a client, and the scenario of a bug.
 #[derive(Debug, Clone)]
 struct Cell {
     bug: String,
@@ -45,7 +45,7 @@ fn nightly_mistakes_are_caught_and_the_correct_client_passes() {
     assert!(alarms.is_empty() && escaped.is_empty(), "{summary}\n{}", played.wrong(Cell::name));
 }
 
-/// Three bugs, each run with the correct client and with one mistake.
+/// Three bugs, each with the correct client and with one mistake, get the expected verdicts.
 #[test]
 #[ignore = "slow"]
 fn six_cells_are_right() {
@@ -59,7 +59,7 @@ fn six_cells_are_right() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Every bug, with the correct client and with each of its mistakes.
+/// All runs: every bug with the correct client and with each of the bug's mistakes.
 fn cells() -> Vec<Cell> {
     let output = longhaul(&["show", "library", "--json"]).output().unwrap();
     let mut bugs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
@@ -79,13 +79,13 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-/// The bugs ordered by length, the longest first, so that no long run starts at the end.
+/// The bugs ordered by the length of their runs, the longest first, so that no long run starts at the end.
 fn in_order(mut bugs: Vec<Value>) -> Vec<Value> {
     bugs.sort_by(|one, other| other["seconds"].as_f64().unwrap().total_cmp(&one["seconds"].as_f64().unwrap()));
     bugs
 }
 
-/// Runs one client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
+/// Runs a bug with the planted client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
 fn play(client: &Path, cell: &Cell) -> Seen {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &format!("bugs/{}", cell.bug), "--json", "--quiet", "--runs"]);

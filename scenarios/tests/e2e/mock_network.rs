@@ -1,4 +1,4 @@
-//! Tests of `longhaul mock kube` with network faults. Clients connect to a proxy in front of the server.
+//! Tests of `longhaul mock kube` with network faults. The mock's clients connect to a proxy in front of the server.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Ended, longhaul};
 
-/// Time limit until the fault refuses a connection.
+/// Time limit until the network fault refuses a connection.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Connects and sends nothing. Returns how many bytes the other side sends first.
+/// Connects to the server and sends nothing. Returns the number of bytes that the server sends first.
 fn greeted(address: SocketAddr) -> std::io::Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_millis(300)))?;

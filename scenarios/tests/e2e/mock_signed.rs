@@ -1,5 +1,5 @@
-//! Tests of `longhaul mock registry --signed`. The service, with the printed configuration, must decide about each
-//! image as the printed list says.
+//! Tests of `longhaul mock registry --signed`. With the configuration from the mock, the service must decide about each
+//! image as the mock's printed list says.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -56,7 +56,7 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
     assert!(String::from_utf8_lossy(&again.stderr).contains("name a new folder"), "{again:?}");
 }
 
-/// The mock registry listens only on the given address, although loopback has more than one.
+/// The mock registry listens only on the given address, although loopback has more addresses.
 #[test]
 #[ignore = "slow"]
 fn a_registry_listens_where_it_is_told_to() {

@@ -1,5 +1,5 @@
-//! Tests of a whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. The tests
-//! run one at a time, because each starts all of Kubernetes.
+//! Tests of a whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. These tests
+//! run one at a time, because each starts all programs of Kubernetes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{itself, longhaul, program, sends, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Time limit of a wait in these tests. On a busy machine a node needs a minute to start.
+/// Time limit of a wait in these tests. On a busy machine a node needs a minute until it has started.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// A lock that lets only one test at a time run a node on this machine.
@@ -20,7 +20,8 @@ pub struct Machine {
     _turn: File,
 }
 
-/// Locks the machine. Prints a message and returns `None` if something that a node needs is missing.
+/// Locks the machine for one test with a node. Prints a message and returns `None` if something that a node needs is
+/// missing.
 pub fn machine() -> Option<Machine> {
     let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
         println!("skipped: needs KUBEBUILDER_ASSETS");
@@ -44,7 +45,7 @@ pub fn machine() -> Option<Machine> {
 }
 
 impl Machine {
-    /// The output or the error of kubectl. Prints a message and returns `None` if kubectl is missing.
+    /// The output of kubectl, or its error. Prints a message and returns `None` if kubectl is missing.
     fn kubectl(&self, home: &Path, kubeconfig: &Path, arguments: &[&str]) -> Option<Result<String, String>> {
         let program = self.assets.join("kubectl");
         if !program.is_file() {
@@ -72,8 +73,8 @@ fn traces() -> Vec<String> {
     ours
 }
 
-/// Traces of nodes that are not in `before`. Earlier entries may disappear meanwhile, because they belong to other
-/// nodes.
+/// Traces of nodes that are not in `before`. Traces in `before` may disappear during the test, because they belong to
+/// other nodes.
 fn new(before: &[String]) -> Vec<String> {
     traces().into_iter().filter(|trace| !before.contains(trace)).collect()
 }
@@ -149,8 +150,8 @@ fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
 }
 
-/// A scenario with the service as a process passes on a node. The API server in the node reaches the webhook of that
-/// process on the machine.
+/// A run with the service as a process on the machine passes with a node as control plane. The API server in the node
+/// reaches the webhook of a service process on the machine.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_service_passes_on_a_node() {
@@ -169,7 +170,8 @@ fn nightly_the_service_passes_on_a_node() {
     }
 }
 
-/// The service as users deploy it: an image with its program, its own manifests, and the webhook behind its Service.
+/// The service passes as users deploy it: an image with its program, its own manifests, and the webhook behind a
+/// Service.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_service_in_pods_pins_every_pod_that_is_stored() {
@@ -199,7 +201,7 @@ fn nightly_a_missed_delete_is_a_ghost_in_pods_too() {
     assert_eq!(broken, ["events.ghost"], "{}", soak.story());
 }
 
-/// The load of the scenario `smoke` is sent directly to the Pods of the service.
+/// The service in Pods passes the scenario `smoke`, whose load is sent directly to the Pods.
 #[test]
 #[ignore = "slow"]
 fn the_service_in_pods_passes_smoke() {
@@ -271,7 +273,7 @@ fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
     assert!(said.contains("a part of the load was missing") && said.contains(pod), "{said}");
 }
 
-/// The command lines of the processes by which a harness is connected to its workers.
+/// The command lines of the processes by which a harness is connected to its worker Pods.
 fn attaches(harness: u32) -> Vec<Vec<String>> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| {
@@ -331,7 +333,7 @@ fn nightly_nothing_is_let_in_while_pods_are_killed() {
     }
 }
 
-/// The scenario `deployed-kills` with other faults and further changes.
+/// Runs the scenario `deployed-kills` with other faults and further changes.
 fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     let text = scenarios::scenario::library::text("deployed-kills").unwrap();
     let mut text = text.replace("  - {name: pod-kill, at: 5s, count: 3, pause: 20s}\n", faults);
@@ -345,8 +347,8 @@ fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::
     (folder, file)
 }
 
-/// While no Pod of the service runs, the registry is unreachable or CPU is scarce, calls fail, but no Pod without a
-/// digest is admitted.
+/// While no Pod of the service runs, the registry is unreachable or CPU is scarce, webhook calls fail, but no Pod
+/// without a digest is admitted.
 #[test]
 #[ignore = "slow: a node, and faults of Pods for a minute"]
 fn nightly_what_a_cluster_does_to_pods_lets_nothing_in() {
@@ -369,8 +371,8 @@ fn nightly_what_a_cluster_does_to_pods_lets_nothing_in() {
     }
 }
 
-/// With `failurePolicy: Ignore`, Pods are stored without a digest if the webhook does not answer, and the budget counts
-/// them.
+/// With `failurePolicy: Ignore`, Pods are stored without a digest if the webhook does not answer, and a budget counts
+/// these Pods.
 #[test]
 #[ignore = "slow: a node, and no Pods for a while"]
 fn nightly_with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
@@ -382,7 +384,8 @@ fn nightly_with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
     assert!(soak.broken().contains(&"admission.unpinned".to_owned()), "{}", soak.story());
 }
 
-/// The kernel kills a container that has too little memory. Such an end counts as a crash, with its reason.
+/// The kernel kills a container that has too little memory. The end of such a container counts as a crash, with its
+/// reason.
 #[test]
 #[ignore = "slow: a node, and containers that are ended for their memory"]
 fn nightly_a_container_that_has_too_little_memory_is_a_crash() {
@@ -397,8 +400,8 @@ fn nightly_a_container_that_has_too_little_memory_is_a_crash() {
     assert!(crashes.contains("OOMKilled"), "{crashes}");
 }
 
-/// etcd is stopped, and the network between Pods and API server is frozen. The watch recovers, and no Pod without a
-/// digest is admitted.
+/// etcd is stopped, and the network between Pods and API server is frozen. After these faults the watch recovers, and
+/// no Pod without a digest is admitted.
 #[test]
 #[ignore = "slow: a node, and faults of its control plane for half a minute"]
 fn nightly_a_sick_control_plane_costs_no_event() {
@@ -413,8 +416,8 @@ fn nightly_a_sick_control_plane_costs_no_event() {
     }
 }
 
-/// The API server is killed and restarted. Calls sent directly to the webhook are not affected. The watch is not
-/// judged, because the new server may have lost versions that the watch has not seen.
+/// If the API server is killed and restarted, calls sent directly to the webhook are not affected. The watch is not
+/// judged, because the restarted server may have lost versions that the watch has not seen.
 #[test]
 #[ignore = "slow: a node, and an API server that is killed"]
 fn nightly_an_api_server_that_is_killed_costs_no_call_of_others() {
@@ -451,7 +454,7 @@ fn nightly_a_certificate_that_ends_in_pods_costs_no_call() {
     assert!(hits[0]["detail"].as_str().unwrap().contains("24 of 24 connections"), "{hits:?}");
 }
 
-/// A foreign Deployment: plain manifests, an image from an archive, and a container that the kernel kills for its
+/// A foreign Deployment runs: plain manifests, an image from an archive, and a container that the kernel kills for its
 /// memory.
 #[test]
 #[ignore = "slow"]
@@ -527,7 +530,7 @@ fn an_interrupted_run_and_a_killed_one_leave_nothing_of_their_node() {
     }
 }
 
-/// The remains of a `cluster up` that was killed half-way are found, and `cluster down` removes them.
+/// `cluster status` finds the remains of a killed `cluster up`, and `cluster down` removes them.
 #[test]
 #[ignore = "slow"]
 fn what_a_killed_start_leaves_is_found_and_taken_down() {

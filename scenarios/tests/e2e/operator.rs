@@ -8,8 +8,8 @@ use installer::GoError;
 /// The folder with the operator's source.
 pub const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/kubebuilder");
 
-/// The program of the operator, built unless the cache has it. Prints a message and returns `None` if Go or its modules
-/// are missing.
+/// The path of the operator's program, which is built unless the cache has it. Prints a message and returns `None` if
+/// Go or its modules are missing.
 fn manager() -> Option<PathBuf> {
     match installer::go_module("cache-operator", Path::new(SOURCE), "./cmd") {
         Ok(program) => Some(program),
@@ -21,7 +21,7 @@ fn manager() -> Option<PathBuf> {
     }
 }
 
-/// A copy of the project that a test may change.
+/// A copy of the operator's project folder that a test may change.
 pub fn project() -> Option<tempfile::TempDir> {
     let manager = manager()?;
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Tests of mistakes in an operator's webhooks. The tests use the scenario that `init` writes for the operator. They
-//! add a template that must be refused, and direct reviews in addition to those of the API server.
+//! Tests of mistakes in an operator's webhooks. The tests use the scenario that `init` writes for the operator. To that
+//! scenario they add a template that must be refused, and reviews that are sent directly to the webhooks.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::operator::project;
 use crate::plays::{Seen, is_held_up, play_so_many};
 use crate::support::{Soak, longhaul, soak};
 
-/// An object that its schema allows and its validating webhook must refuse.
+/// An object that its schema allows and that the operator's validating webhook must refuse.
 const BAD: &str = "apiVersion: cache.example.com/v1\nkind: Cache\nspec: {memoryMiB: \"${random 128..131}\", settings: {port: \"6380\"}}\n";
 /// The beginning of the commented line that `init` suggests for a gate.
 const REVIEWS: &str = "admission: {rate: ";

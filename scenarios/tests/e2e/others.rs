@@ -1,5 +1,5 @@
-//! Tests of published software, unmodified. Every scenario in `scenarios/library/others` is valid, and those whose
-//! program is installed are run. The table in the README of that folder has the expected result of each run.
+//! Tests with unmodified published programs. Every scenario in `scenarios/library/others` is valid, and each scenario
+//! whose program is installed is run. The table in the README of that folder has the expected result of each run.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{has_current_apiserver, longhaul};
 
-/// A scenario, its program, and the expected result.
+/// A scenario, the published program that it runs, and the expected result.
 struct Other {
     name: String,
     text: String,
@@ -98,7 +98,7 @@ fn every_file_is_valid() {
     }
 }
 
-/// Defines one test for each scenario. The tests run in parallel, because many take a minute.
+/// Defines one test for each scenario. These tests run in parallel, because many take a minute.
 macro_rules! each {
     ($($name:ident),* $(,)?) => {
         const EACH: &[&str] = &[$(stringify!($name)),*];
@@ -134,7 +134,7 @@ fn every_file_has_its_test() {
     assert_eq!(files, EACH);
 }
 
-/// cert-manager's webhook with the same registrations, definitions and objects on a real kube-apiserver.
+/// cert-manager's webhook also passes with the same registrations, definitions and objects on a real kube-apiserver.
 #[test]
 #[ignore = "slow"]
 fn cert_manager_webhook_on_a_real_server() {
@@ -147,7 +147,8 @@ fn ends_as_the_table_says(test: &str) {
     plays(test, &[]);
 }
 
-/// Runs one scenario, unless its program is missing. Hardly any machine has all programs; `install.sh` installs each.
+/// Runs one scenario, unless its program is missing. Few machines have all of these programs; `install.sh` installs
+/// each.
 fn plays(test: &str, more: &[&str]) {
     let name = test.replace('_', "-");
     let other = others().into_iter().find(|other| other.name == name).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of verdicts from the subject's own metrics: series with budgets, a recorded heap, and a missing page, which
-//! ends the run early.
+//! Tests of verdicts from the subject's own metrics: series with budgets, a recorded heap, and a missing metrics page,
+//! which ends the run early.
 
 use std::io::Write;
 
@@ -8,8 +8,8 @@ use crate::support::{Soak, has_python, soak_text};
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
 
-/// The example watcher with a metrics page at the port in its last argument. The page has a queue with the value of
-/// `QUEUE`, and a heap.
+/// The example watcher with a metrics page at the port in its last argument. The watcher's metrics page has a queue
+/// with the value of the variable `QUEUE`, and a heap.
 const SHIM: &str = r##"
 import http.server, os, runpy, sys, threading
 class Page(http.server.BaseHTTPRequestHandler):
@@ -31,7 +31,7 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 runpy.run_path(sys.argv[1], run_name="__main__")
 "##;
 
-/// Runs the watcher. `None` if Python is missing.
+/// Runs the example watcher. `None` if Python is missing.
 fn run(queue: &str, url: &str, more: &[&str]) -> Option<Soak> {
     if !has_python() {
         return None;

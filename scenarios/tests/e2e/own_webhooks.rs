@@ -1,5 +1,5 @@
-//! Tests of webhooks for a project's own kinds. The webhooks are registered as in the project, called for churned
-//! objects, and judged. A webhook that is never called is reported.
+//! Tests of webhooks for a project's own kinds. A run registers the webhooks as in the project, has them called for
+//! churned objects, and judges them. A webhook that is never called is reported.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::support::{Soak, has_current_apiserver, has_python, longhaul, rows, so
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/own");
 
-/// A folder with the project, and its scenario with these changes.
+/// A folder with a copy of the project, and with its scenario after these changes.
 fn project(change: &[(&str, &str)]) -> Option<tempfile::TempDir> {
     if !has_python() {
         return None;
@@ -45,7 +45,7 @@ fn asked(record: &Path) -> Vec<(String, u64)> {
     webhooks.map(|row| (row["name"].as_str().unwrap().to_owned(), row["calls"].as_u64().unwrap())).collect()
 }
 
-/// The sum of one figure over all rows of admission.
+/// The sum of one figure over all rows of admission in the record.
 fn sums(record: &Path, key: &str) -> u64 {
     rows(record, "intervals.jsonl").iter().filter_map(|row| row["admission"][key].as_u64()).sum()
 }
@@ -93,7 +93,8 @@ fn a_wrong_denial_fails() {
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
 }
 
-/// A registered webhook that no write matches is reported before the run. The run is then inconclusive.
+/// A registered webhook that no write matches is reported before the run. A run with a webhook that no write matches is
+/// inconclusive.
 #[test]
 #[ignore = "slow"]
 fn a_webhook_that_nobody_asks_is_inconclusive() {
@@ -120,8 +121,8 @@ fn a_webhook_that_nobody_asks_is_inconclusive() {
     );
 }
 
-/// Reviews that are sent directly have the churned objects. The validating webhook gets them as the mutating webhook
-/// changed them.
+/// Reviews that are sent directly to the webhooks contain the churned objects. The validating webhook gets the objects
+/// as the mutating webhook changed them.
 #[test]
 #[ignore = "slow"]
 fn direct_load_sends_ones_own_kinds() {
@@ -130,8 +131,8 @@ fn direct_load_sends_ones_own_kinds() {
     assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
 }
 
-/// A webhook may refuse objects that were generated from the definition, because the webhook may check more than the
-/// definition.
+/// A webhook may refuse objects that were generated from the kind's definition, because the webhook may check more than
+/// the definition.
 #[test]
 #[ignore = "slow"]
 fn what_was_made_from_the_definition_may_be_refused() {
@@ -190,7 +191,8 @@ fn nightly_those_of_an_operator_are_right_directly_and_through_a_real_server() {
     }
 }
 
-/// A gate in which every review is refused would compare nothing. So such a gate ends with a message.
+/// A gate in which every review is refused would compare nothing. A gate without an allowed review therefore ends with
+/// a message.
 #[test]
 #[ignore = "slow"]
 fn a_gate_of_denials_is_refused() {

@@ -1,4 +1,5 @@
-//! Tests that every planted bug breaks its own budget and no other, and that the same program without the bug passes.
+//! Tests that every planted bug breaks the budget for this bug and no other budget, and that the same program without
+//! the bug passes.
 
 use crate::causes;
 use crate::support::{Soak, longhaul, program, soak};
@@ -75,7 +76,7 @@ fn ignoring_410_misses_events_and_nothing_else() {
     causes::told(&soak.record(), "because requests were refused", &["the last with 410"]);
 }
 
-/// An unknown bug is refused. Otherwise the run would look like a pass of a correct program.
+/// An unknown bug is refused. If it were accepted, the run would pass like that of a correct program.
 #[test]
 #[ignore = "slow"]
 fn an_unknown_plant_is_refused() {
@@ -84,8 +85,8 @@ fn an_unknown_plant_is_refused() {
     assert!(soak.stdout().contains("no-such-bug"), "{}", soak.story());
 }
 
-/// A service that keeps everything it receives exceeds its memory budget, although it answers all reviews. A service
-/// without this bug passes.
+/// A service that keeps everything it receives exceeds its memory budget, although it answers all reviews. The service
+/// without the bug passes.
 #[test]
 #[ignore = "slow"]
 fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
@@ -100,7 +101,8 @@ fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
     assert!(planted.broken().contains(&"memory.ceiling".to_owned()), "{}", planted.story());
 }
 
-/// The scenario of a stage with the memory budget of an unoptimized build, in a folder with the files that it names.
+/// A scenario of `cargo xtask calibrate`, with the memory budget of an unoptimized build, in a folder with the files
+/// that it names.
 fn roomy(stage: &str) -> (tempfile::TempDir, String) {
     let roomy = stage.replace("ceiling: 64MiB", "ceiling: 80MiB");
     assert_ne!(stage, roomy);
@@ -111,8 +113,8 @@ fn roomy(stage: &str) -> (tempfile::TempDir, String) {
     (folder, path)
 }
 
-/// The service's memory limit counts streams without bodies, unread answers, and alerts of 500 images each. If a bug removes one of the
-/// three counts, an attack exceeds the memory budget.
+/// The service's memory limit counts streams without bodies, unread answers, and alerts of 500 images each. If a bug
+/// removes the count of streams, answers or alerts, an attack exceeds the memory budget.
 #[test]
 #[ignore = "slow: four runs of 20 seconds"]
 fn streams_answers_and_alerts_are_counted_or_the_ceiling_is_broken() {
@@ -136,8 +138,8 @@ fn streams_answers_and_alerts_are_counted_or_the_ceiling_is_broken() {
     }
 }
 
-/// A policy that admits images while signatures are unavailable must still deny an image with too much evidence. If a bug treats that as
-/// unavailable, an image is admitted that must not run.
+/// A policy that admits images while signatures are unavailable must still deny an image with too much evidence. If a
+/// bug treats too much evidence as unavailable, an image is admitted that must not run.
 #[test]
 #[ignore = "slow: two runs of 14 seconds, side by side"]
 fn too_much_evidence_is_denied_or_an_image_is_let_in_that_must_not_run() {
@@ -179,8 +181,8 @@ fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
     });
 }
 
-/// A service that sends too few or too many alerts, or ignores a lock, breaks only the budget for that. The service
-/// without the bug breaks none.
+/// A service that sends too few or too many alerts, or ignores a lock, breaks only the budget for this mistake. The
+/// service without these bugs breaks no budget.
 #[test]
 #[ignore = "slow"]
 fn alerts_and_locks_that_are_wrong_are_found_by_their_own_judges_alone() {
@@ -205,8 +207,8 @@ fn alerts_and_locks_that_are_wrong_are_found_by_their_own_judges_alone() {
     });
 }
 
-/// A Redis returns forged verdicts. Only a service with the bug of not checking their authentication code believes
-/// them.
+/// A Redis as shared cache returns forged verdicts. Only a service with the bug of not checking the authentication code
+/// of verdicts believes forged verdicts.
 #[test]
 #[ignore = "slow"]
 fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
@@ -221,8 +223,8 @@ fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
     assert!(soak.stdout().contains("allowed a request that had to be denied"), "{}", soak.story());
 }
 
-/// Four actions with different filters together receive every event. If a bug keeps deletions from passing the filters,
-/// ghosts remain.
+/// Four actions of the watching service, with different filters, together receive every event. If a bug keeps deletions
+/// from passing the filters, the service still shows deleted objects (ghosts).
 #[test]
 #[ignore = "slow: two runs of half a minute, side by side"]
 fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
@@ -240,7 +242,7 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
 }
 
 /// If validators restart or answer late, the service loses no review. A service that uses only one validator, or
-/// ignores the time limit, breaks its budget.
+/// ignores a validator's time limit, breaks a budget.
 #[test]
 #[ignore = "slow"]
 fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {
@@ -259,8 +261,8 @@ fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() 
     }
 }
 
-/// Two cases that k8s-digester cannot handle: a race and a rollback. Without the lock another image runs, and the
-/// budget breaks; with the lock the right image runs.
+/// A lock file handles two cases that k8s-digester cannot handle: a race and a rollback. Without the lock file another
+/// image runs, which breaks the budget; with the lock file the right image runs.
 #[test]
 #[ignore = "slow"]
 fn nightly_without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_they_do_not() {

@@ -1,8 +1,8 @@
 //! Runs many short scenarios in parallel, each scenario once.
 //!
-//! If a correct client fails, that is a bug of Longhaul, and no second attempt hides it. A run is repeated, alone, in
-//! two cases: it reports that the machine stood still, or its verdict lacks a word and names a budget that it could not
-//! decide. Repeated runs are counted and printed.
+//! If a correct client fails, that is a bug of Longhaul, and no second attempt hides the failure. A run is repeated
+//! alone if it reports that the machine stood still, or if its verdict lacks an expected word and names an undecided
+//! budget. Repeated runs are counted and printed.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::support;
 
-/// Number of runs at the same time. Each run is a harness and a client, which sleep most of the time.
+/// Number of runs at the same time. Each run consists of a harness and a client, which sleep most of the time.
 const AT_ONCE: usize = 20;
-/// Maximum number of times that one run may report that the machine stood still. After that the test fails, because the
-/// machine is too busy.
+/// Maximum number of times that one run may report that the machine stood still. After this number of stalls the test
+/// fails, because the machine is too busy.
 const STALLS_MAX: usize = 2;
 /// The budget that reports that the machine stood still: see `reports/src/judge/validity/stalls.rs`.
 const STALL: &str = "validity.pace";
@@ -25,9 +25,9 @@ const STALL: &str = "validity.pace";
 /// The result of one run.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The mistake of the run; empty if there is none.
+    /// The difference from the expected result; empty if the run was right.
     pub wrong: String,
-    /// The reason, if the machine alone spoiled the run.
+    /// The run's message about a stall, if only the machine made the run unusable.
     pub stalled: Option<String>,
     /// The program or right that the run needs and this machine lacks.
     pub skipped: Option<String>,
@@ -43,7 +43,7 @@ pub struct Played<T> {
     pub seconds: f64,
 }
 
-/// Runs all scenarios, and repeats each run that the machine spoiled.
+/// Runs all scenarios, and repeats each run that the machine made unusable.
 pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     play_so_many(AT_ONCE, things, play)
 }
@@ -90,7 +90,7 @@ fn side_by_side<T: Send>(things: Vec<T>, at_once: usize, play: &(impl Fn(&T) -> 
 }
 
 impl<T> Played<T> {
-    /// The mistakes of the runs, one line for each run.
+    /// The differences of all runs from the expected results, one line for each run.
     pub fn wrong(&self, name: impl Fn(&T) -> String) -> String {
         let mut text = String::new();
         for (thing, seen) in self.done.iter().filter(|(_, seen)| !seen.wrong.is_empty()) {
@@ -118,8 +118,8 @@ pub fn stalled(answer: &Value) -> Option<String> {
     is_held_up(&verdict).then(|| format!("{}: {}", answer["id"], answer["reason"]))
 }
 
-/// The budgets that the run could not decide among twenty runs in parallel. A missing word of the verdict may belong to
-/// one of them.
+/// The budgets that the run, one of twenty parallel runs, could not decide. An expected word that is missing in the
+/// verdict may belong to one of these budgets.
 pub fn left_open(answer: &Value) -> Option<String> {
     let verdict = support::verdict(Path::new(answer["record"].as_str()?));
     let findings = verdict["findings"].as_array()?.iter();

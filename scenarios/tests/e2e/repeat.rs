@@ -9,7 +9,7 @@ use crate::support::{itself, longhaul, program, rows};
 
 const SMALL: &str = include_str!("../files/small.yaml");
 
-/// The command has the program, paths, seed and length of the run, quoted for a shell.
+/// The command to repeat a run has the program, paths, seed and length of the run, quoted for a shell.
 #[test]
 #[ignore = "slow"]
 fn the_command_to_repeat_is_what_was_really_used() {
@@ -59,7 +59,7 @@ fn begins_a_row_with_its_fault(record: &Path) {
     assert!(starts.iter().all(|start| !(began + 501..began + 3000).contains(start)), "{began} ms, rows at {starts:?}");
 }
 
-/// kubectl finds the program as a plug-in. Help and usage then show the command that the user typed.
+/// kubectl finds `longhaul` as a plug-in. As a kubectl plug-in, help and usage show the command that the user typed.
 #[test]
 fn a_plug_in_of_kubectl_is_the_same_program() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Tests of recorded load in a scenario. The load generator sends a file as it was recorded. An invalid file is refused
-//! with the position of the mistake and a remedy.
+//! Tests of recorded load in a scenario. The load generator sends the reviews in a recording as they were recorded. An
+//! invalid recording is refused with the position of the mistake and a remedy.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{longhaul, program, soak};
 
 /// The lines of a recording with one request every 10 ms. Of three requests, two are drawn from the mix, and one is a
-/// review from the file.
+/// review in the recording.
 fn traffic(requests: u64) -> String {
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "any", "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},

@@ -1,5 +1,5 @@
 //! Tests of the service's API that scales Deployments on the mock API server with RBAC. The rights in the service's
-//! manifests are exactly those that the service uses. The submodules test soaks of the API.
+//! manifests are exactly those that the service uses. The submodules test soaks of this API.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -56,7 +56,7 @@ fn deployment(name: &str) -> String {
     .to_string()
 }
 
-/// Starts the servers. `None` if a program is missing.
+/// Starts the API server and the service. Returns `None` if a program is missing.
 async fn world() -> Option<World> {
     let program = program("longhaul-service")?;
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
@@ -134,7 +134,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     found
 }
 
-/// The service uses every right of its manifests, and no request is refused.
+/// The service uses every right of its manifests, and the API server refuses no request of the service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn r31_the_rights_are_what_was_used() {
@@ -158,7 +158,7 @@ async fn r31_the_rights_are_what_was_used() {
     assert!(world.kube.refused(&account()).is_empty(), "{:?}", world.kube.refused(&account()));
 }
 
-/// Without its rights the service reports the refusal and changes nothing.
+/// Without its rights the service reports the API server's refusal and changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn what_it_may_not_do_it_says() {

@@ -1,5 +1,5 @@
-//! Tests of scripted writes, faults that wait for hits, and documented bugs: the verdict, the reported course and the
-//! exit code.
+//! Tests of scripted writes, of faults that wait for hits of other faults, and of documented bugs: the verdict, the
+//! printed events of the run, and the exit code.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn file(name: &str) -> String {
     format!("{}/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs a scenario against a command. Returns the exit code and the output of `--json`.
+/// Runs a scenario with a command as subject. Returns the exit code and the output of `--json`.
 fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Value, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &file(name), "--json", "--runs"]);
@@ -23,7 +23,7 @@ fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Valu
     (output.status.code(), outcome, out)
 }
 
-/// Runs a scenario as it stands in its file.
+/// Runs a scenario without changes of its file.
 fn run(name: &str, arguments: &[&str]) -> Option<Soak> {
     program("example-watcher")?;
     let file = file(name);
@@ -165,8 +165,8 @@ fn an_unknown_bug_is_named_with_the_nearest_known_one() {
     assert!(said.contains(&format!("did you mean `bugs/{name}`?")), "{said}");
 }
 
-/// After a restore from a backup, newer objects are gone and changed objects have their older version again. A client
-/// that lists again sees both; a client that watches from the old revision sees neither change.
+/// After a restore from a backup, newer objects are gone and changed objects have their older version again. After the
+/// restore, a client that lists again sees these changes, and a client that watches from the old revision sees none.
 #[test]
 #[ignore = "slow"]
 fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
@@ -180,7 +180,7 @@ fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
     silent.fails_by(&["events.ghost", "events.missed"]);
 }
 
-/// Runs the scenario of a library bug against a command. Returns the output of `--json`.
+/// Runs the scenario of a library bug with a command as subject. Returns the output of `--json`.
 fn bug(arguments: &[&str], command: &[&str]) -> Value {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", "bugs/bad-line-swallowed", "--json", "--runs"]);
@@ -190,8 +190,8 @@ fn bug(arguments: &[&str], command: &[&str]) -> Value {
     })
 }
 
-/// A documented bug can run with the kind that a controller watches. The objects are generated from the
-/// definition of the kind.
+/// A documented bug can run with objects of the kind that a controller watches. The objects in such a run are generated
+/// from the definition of the kind.
 #[test]
 #[ignore = "slow"]
 fn a_documented_bug_is_played_with_a_kind_of_ones_own() {

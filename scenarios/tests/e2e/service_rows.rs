@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{longhaul, program};
 
-/// The names of the scenarios of these bugs, each with an HTTP version.
+/// The names of the scenarios of the service's former bugs, each with an HTTP version.
 const ROWS: [(&str, &str); 3] = [
     // It insisted on a version that the restored server had not reached, and refused older lists.
     ("etcd-restore-rewind", "1"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Soak, commits, has_python, longhaul, program, soak};
 
-/// A copy of the test files that a test may change.
+/// A copy of the folder with test files that a test may change.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/stranger");
@@ -73,7 +73,8 @@ fn a_template_may_be_a_file_beside_the_scenario() {
     assert!(bad.stdout().contains("spec.size in body should be less than or equal to 5"), "{}", bad.story());
 }
 
-/// Updates of cluster-wide objects change only the fields in `vary`. A rule refuses changes of other fields.
+/// Updates of cluster-wide objects change only the fields in `vary`. In this test, a rule of the resource refuses
+/// changes of other fields.
 #[test]
 #[ignore = "slow"]
 fn objects_of_the_cluster_vary_in_what_is_named() {
@@ -150,7 +151,8 @@ fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
     assert!(plain.stdout().contains("does not answer TLS"), "{}", plain.story());
 }
 
-/// Two versions of a script have the same interpreter. Only the digest of the files in `files` distinguishes them.
+/// Two versions of a script have the same interpreter. Only the digest of the files in `files` distinguishes two
+/// versions of a script.
 #[test]
 #[ignore = "slow"]
 fn two_versions_of_a_script_have_two_digests() {
@@ -185,8 +187,8 @@ fn two_versions_of_a_script_have_two_digests() {
     assert!(gone.story().contains("`files`: gone.py: No such file"), "{}", gone.story());
 }
 
-/// A subject can show that it is ready by an HTTP probe or by a line of output. If that never happens, the run ends,
-/// and the message names the condition.
+/// A subject can show that it is ready by an HTTP probe or by a line of output. If the subject never becomes ready, the
+/// run ends, and the message names the condition.
 #[test]
 #[ignore = "slow"]
 fn it_is_ready_when_its_page_or_a_line_says_so() {
@@ -214,8 +216,8 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
     }
 }
 
-/// Runs `init` in a folder with these files. Returns the scenario that it writes, and the output of `check --plan` for
-/// the scenario.
+/// Runs `init` in a folder with these files. Returns the scenario that `init` writes, and the output of `check --plan`
+/// for this scenario.
 fn proposed(files: &[(&str, &str)]) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -234,8 +236,8 @@ const CRD: &str = include_str!("../files/stranger/memcached-crd.yaml");
 const HOOK: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
                     webhooks:\n  - {name: h.example.com, clientConfig: {service: {name: h, namespace: h, path: /judge}}}\n";
 
-/// With `{request: first}` any request shows that the subject is ready. Without it the run waits for the first list or
-/// watch of a judged resource.
+/// With `{request: first}` any request shows that the subject is ready. Without this setting the run waits for the
+/// first list or watch of a judged resource.
 #[test]
 #[ignore = "slow"]
 fn its_first_request_says_that_it_is_ready() {

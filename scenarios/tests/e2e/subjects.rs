@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use crate::strangers::{SAME, folder, play};
 use crate::support::{Ended, Soak, findings, has_python, longhaul, program, verdict};
 
-/// Time limit of a wait in these tests. A busy machine may need long to start everything; a test that takes longer has
-/// found a hang.
+/// Time limit of a wait in these tests. A busy machine may start all processes slowly; a wait that takes longer means
+/// that a process hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn runs(process: &mut Ended) -> bool {
     process.0.try_wait().unwrap().is_none()
 }
 
-/// Runs a controller that crashes, with these variables and other changes of its scenario.
+/// Runs a controller that crashes, with the variables `env` and other changes of its scenario.
 fn crashing(env: &str, changes: &[(&str, &str)]) -> Soak {
     let (_folder, path) = folder();
     let file = path.join("crashing.yaml");
@@ -46,8 +46,8 @@ fn a_controller_that_does_not_crash_passes() {
     assert_eq!(soak.rows("crashes.jsonl").len(), 0);
 }
 
-/// A subject that crashes is restarted. The subject is judged only for the crash, because it could not see the
-/// deletions while it was not running.
+/// A subject that crashes is restarted, and the run continues. The verdict counts the crash but not the deletions that
+/// the subject could not see while it did not run.
 #[test]
 #[ignore = "slow"]
 fn a_crash_is_told_and_judged_and_the_run_goes_on() {
@@ -91,8 +91,8 @@ fn a_crash_loop_is_named_and_its_back_off_is_that_of_a_kubelet() {
     assert_eq!(starts, Some(5));
 }
 
-/// The subject still has to observe writes that were made while no process ran. If the subject ignores these writes,
-/// they count as missed.
+/// The subject still has to observe writes that the harness made while no process of the subject ran. Writes while no
+/// process ran count as missed if the restarted subject ignores them.
 #[test]
 #[ignore = "slow"]
 fn what_was_committed_while_nobody_ran_is_still_due() {
@@ -320,7 +320,8 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
     assert!(soak.story().contains("there is no such process"), "{}", soak.story());
 }
 
-/// A key that does not belong to the subject's kind is refused. The message has the key's line and the right keys.
+/// A key that does not belong to the subject's kind is refused. The error message has the line of the wrong key, and
+/// the right keys.
 #[test]
 #[ignore = "slow"]
 fn what_does_not_belong_to_a_kind_is_refused() {

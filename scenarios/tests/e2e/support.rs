@@ -12,8 +12,9 @@ pub struct Soak {
     runs: tempfile::TempDir,
 }
 
-/// The folder of the tested programs. `cargo xtask test` builds them optimized, as `cargo xtask soak` does, because
-/// slower ones would keep the machine busy. Under plain `cargo test` it is cargo's target folder of the tests' profile.
+/// The folder of the tested programs. `cargo xtask test` builds these programs optimized, as `cargo xtask soak` does,
+/// because slower programs would keep the machine busy. Under plain `cargo test` this folder is Cargo's output folder
+/// for the tests' profile.
 pub fn programs() -> PathBuf {
     let built = Path::new(env!("CARGO_BIN_EXE_longhaul")).parent().unwrap();
     std::env::var_os("LONGHAUL_PROGRAMS").map_or(built.to_owned(), PathBuf::from)
@@ -23,8 +24,8 @@ pub fn itself() -> PathBuf {
     programs().join("longhaul")
 }
 
-/// The path of a tested program. Prints a message and returns `None` if it was not built, because the test does not run
-/// by `cargo xtask test`.
+/// The path of a tested program. Prints a message and returns `None` if the program was not built, because the test
+/// does not run by `cargo xtask test`.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = programs().join(name);
     if path.is_file() {
@@ -87,10 +88,11 @@ pub fn commits(record: &Path) -> Vec<Value> {
 }
 
 /// The oldest minor version of kube-apiserver that current client software supports. Current clients use features that
-/// older versions lack.
+/// older kube-apiservers lack.
 const CURRENT: u32 = 34;
 
-/// Whether `$KUBEBUILDER_ASSETS` has kube-apiserver of version [`CURRENT`] or later. Prints a message if it is missing.
+/// Whether `$KUBEBUILDER_ASSETS` has kube-apiserver of version [`CURRENT`] or later. Prints a message if it is not
+/// there.
 pub fn has_current_apiserver() -> bool {
     let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
         println!("skipped: needs KUBEBUILDER_ASSETS");
@@ -176,7 +178,7 @@ pub fn verdict(record: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(record.join("verdict.json")).unwrap()).unwrap()
 }
 
-/// The budgets whose finding has this verdict, sorted and without repetition.
+/// The budgets that have the verdict `wanted`, sorted and without repetition.
 pub fn findings(verdict: &Value, wanted: &str) -> Vec<String> {
     let findings = verdict["findings"].as_array().unwrap();
     let mut budgets: Vec<String> = findings

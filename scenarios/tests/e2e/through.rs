@@ -1,5 +1,5 @@
-//! Tests of load through the API server, on the mock and on a real one. Stored images have digests, and an image
-//! without a digest is reported.
+//! Tests of load through the API server, on the mock and on a real kube-apiserver. Images in stored objects have
+//! digests, and a run reports each image without a digest.
 
 use crate::support::{Soak, program, soak};
 

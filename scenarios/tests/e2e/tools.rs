@@ -1,5 +1,5 @@
-//! Tests of the benchmark's parsers for the output of other load generators. If a version prints in another format,
-//! these tests must fail; otherwise a figure would be wrong.
+//! Tests of the benchmark's parsers for the output of other load generators. If a version of a load generator prints in
+//! another format, these tests must fail, because otherwise a figure would be wrong.
 
 #[path = "../../benches/load/output.rs"]
 #[expect(dead_code, reason = "shared with the benchmark")]
@@ -13,7 +13,8 @@ fn figures(tool: Tool, text: &str) -> (f64, f64, f64, Option<f64>) {
     (rounded(per_second), requests, failed, p99_ms.map(rounded))
 }
 
-/// oha 1.14.0: 79 answers in 1.00175381 seconds, four calls cut off at the end, which are no failures.
+/// The output of oha 1.14.0: 79 answers in 1.00175381 seconds, and four calls cut off at the end, which are no
+/// failures.
 #[test]
 fn oha() {
     let sample = include_str!("../files/tools/oha.json");
@@ -27,7 +28,7 @@ fn oha() {
     assert!(parse(Tool::Oha, &sample.replace("statusCodeDistribution", "codes")).is_none());
 }
 
-/// wrk 4.1.0.
+/// The parser reads the output of wrk 4.1.0.
 #[test]
 fn wrk() {
     let sample = include_str!("../files/tools/wrk.txt");
@@ -36,7 +37,7 @@ fn wrk() {
     assert!((figures(Tool::Wrk, &failing).2 - 3.0).abs() < 0.1);
 }
 
-/// h2load 1.52.0 (nghttp2).
+/// The parser reads the output of h2load 1.52.0 (nghttp2).
 #[test]
 fn h2load() {
     let sample = include_str!("../files/tools/h2load.txt");
@@ -44,7 +45,7 @@ fn h2load() {
     assert!((figures(Tool::H2load, &sample.replace("0 failed", "7 failed")).2 - 7.0).abs() < 0.1);
 }
 
-/// hey, which prints a percentile only if it has enough answers.
+/// The parser reads the output of hey, which prints a percentile only if it has enough answers.
 #[test]
 fn hey() {
     let sample = include_str!("../files/tools/hey.txt");
@@ -53,7 +54,7 @@ fn hey() {
     assert_eq!(figures(Tool::Hey, &more).3, Some(51.2));
 }
 
-/// ab 2.3, which only has whole milliseconds.
+/// The parser reads the output of ab 2.3, which only has whole milliseconds.
 #[test]
 fn ab() {
     let sample = include_str!("../files/tools/ab.txt");

@@ -1,5 +1,5 @@
-//! Tests of the built-in service during faults of the registry, restarts and new certificates. The tests use shortened
-//! scenarios of the library, each beside a changed scenario that must fail.
+//! Tests of the built-in service during faults of the registry, restarts and new certificates. The tests run shortened
+//! scenarios of the library, and for each a changed scenario that must fail.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! A small TLS webhook inside the test process, for commands that need no control plane. The webhook shares no code
-//! with the client that is tested.
+//! A small TLS webhook inside the test process, for commands that need no control plane. This webhook shares no code
+//! with the tested client.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ use tokio_rustls::server::TlsStream;
 pub enum Habit {
     /// Allows every review.
     Allow,
-    /// Allows every review after this time.
+    /// Allows every review, but answers only after this time.
     Slow(Duration),
     /// Answers every n-th review with HTTP 500, beginning with the second review.
     Errors(u64),
@@ -42,7 +42,8 @@ pub enum Habit {
     Endless,
     /// Fails with a text that contains escape sequences to clear a terminal's screen.
     Colours,
-    /// Handles this many reviews at the same time, each in this time. Further reviews wait, as with too few threads.
+    /// Handles this many reviews at the same time, each in this time. Further reviews wait, as in a webhook with too
+    /// few threads.
     AtOnce(usize, Duration),
 }
 
@@ -52,11 +53,11 @@ pub enum Certificate {
     For(&'static str),
     Expired,
     AsksForClients,
-    /// A self-signed certificate that is its own CA. The client trusts only this certificate.
+    /// A self-signed certificate that is its own CA. The client under test trusts only this certificate.
     Own,
 }
 
-/// A running webhook, and a file with the CA of its certificate. Dropping it ends the webhook.
+/// A running webhook, and a file with the CA of its certificate. Dropping this value ends the webhook.
 pub struct Webhook {
     pub address: SocketAddr,
     pub reviews: Arc<AtomicU64>,
@@ -65,7 +66,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// A webhook with a certificate for 127.0.0.1.
+    /// Starts a webhook with a certificate for 127.0.0.1.
     pub fn start(habit: Habit) -> Self {
         Self::with(habit, Certificate::For("127.0.0.1"))
     }

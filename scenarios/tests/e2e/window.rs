@@ -1,4 +1,4 @@
-//! Tests of what a run serves while it runs: its metrics and its live report.
+//! Tests of the HTTP pages that a run serves until its end: its metrics and its live report.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ fn ask(address: &str, method: &str, path: &str) -> std::io::Result<(String, Stri
     ask_as(address, address, method, path)
 }
 
-/// Sends a request with another name in the `Host` header.
+/// Sends a request with the name `host` in the `Host` header.
 fn ask_as(host: &str, address: &str, method: &str, path: &str) -> std::io::Result<(String, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -35,15 +35,15 @@ fn value(metrics: &str, name: &str) -> f64 {
     line.trim().parse().unwrap()
 }
 
-/// Host and path of the live report's address. The path contains the token.
+/// Host and path of the live report's address. The path of the live report contains a token.
 fn split(address: &str) -> (String, String) {
     let (host, path) = address.split_at(address.find('/').unwrap());
     assert!(path.len() > 30 && path.ends_with('/'), "{path}");
     (host.to_owned(), path.to_owned())
 }
 
-/// The addresses in the output lines that begin with these texts, in this order. A thread reads and drops further
-/// output, so that the run is never blocked.
+/// The addresses in the run's output lines that begin with these texts, in the order of the texts. A thread reads and
+/// drops the run's further output, so that the run is never blocked.
 fn addresses<const N: usize>(run: &mut Child, begin: [&str; N]) -> ([String; N], JoinHandle<usize>) {
     let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
     let addresses = begin.map(|begins| {
@@ -128,13 +128,14 @@ fn check(metrics: &std::path::Path) {
     assert!(!said.contains("error while linting: text format"), "{said}");
 }
 
-/// A page with two readers of one live report. The page reports what they see.
+/// An HTML page with two simulated readers of one live report. The HTML page reports the text that both readers see.
 const READERS: &str = include_str!("../files/live.html");
-/// Browsers that can open the page with the readers.
+/// Browsers that can open the page with the two readers.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
 
-/// A reader who does nothing sees newer reports, and then the verdict. A reader who has interacted is not disturbed,
-/// gets a notice of the verdict, and may open it. By then the run no longer listens.
+/// A user who only looks at the live report sees newer reports, and at the end the verdict. For a user who has clicked
+/// in the live report, the report does not change; a notice of the verdict appears, which the user may open. At this
+/// time the run no longer serves HTTP.
 #[test]
 #[ignore = "slow"]
 fn an_open_page_ends_with_the_verdict() {
@@ -185,8 +186,8 @@ fn an_open_page_ends_with_the_verdict() {
     assert!(TcpStream::connect(&page).is_err(), "nobody listens any more");
 }
 
-/// Serves the page with the readers, and forwards every other request to the run. Returns the address and what the
-/// readers report.
+/// Serves the HTML page with the two readers, and forwards every other request to the run. Returns the address of the
+/// page, and the texts that the readers report.
 fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>) {
     let html: std::sync::Arc<str> = READERS.replace("/TOKEN/", token).into();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -201,7 +202,7 @@ fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>
     (address, seen)
 }
 
-/// Answers one request with the page of the readers, or forwards it to the run.
+/// Answers one request with the page of the two readers, or forwards the request to the run.
 fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);

@@ -1,5 +1,5 @@
 //! Tests of each kind of witness with a small operator. The correct operator passes, its mistakes are found, and
-//! budgets about facts that the witness cannot observe are undecided.
+//! budgets for facts that the witness cannot show are undecided.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 
@@ -10,7 +10,8 @@ pub const LABEL: &str = "children: {resource: configmaps/v1, by: {label: example
 const OWNER: &str = "children: {resource: configmaps/v1, by: owner, generation: /data/generation}";
 const METRICS: &str = "metrics: \"http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\"";
 
-/// Runs the operator. `witness` has keys of the subject, and `mode` selects the operator's behaviour with its mistake.
+/// Runs the small operator. `witness` has keys of the subject, and `mode` selects the operator's behaviour with its
+/// mistake.
 fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     play_in(SCENARIO, witness, mode, budgets)
 }
@@ -31,7 +32,7 @@ enum Says {
     Passes,
     /// The run breaks only this budget.
     Breaks(&'static str),
-    /// Only this budget is undecided, because the witness cannot observe the facts that it needs.
+    /// Only this budget is undecided, because the witness cannot show the facts that the budget needs.
     CannotTell(&'static str),
 }
 use Says::{Breaks, CannotTell, Passes};
@@ -39,7 +40,7 @@ use Says::{Breaks, CannotTell, Passes};
 /// One run: the witness, the operator's mode, the budgets, and the expected result.
 type Case<'a> = (&'a [&'a str], &'a str, &'a str, Says);
 
-/// Runs all cases in parallel, because each run mostly waits.
+/// Runs all cases in parallel, because the run of a case mostly waits.
 fn all_say(cases: &[Case]) {
     std::thread::scope(|scope| {
         let played: Vec<_> = cases.iter().map(|case| scope.spawn(|| play(case.0, case.1, case.2))).collect();
@@ -73,8 +74,8 @@ fn children_prove_their_parents() {
     ]);
 }
 
-/// If children do not repeat a version, they do not show updates. Children with an owner are also removed by the
-/// garbage collector, and all children by the end of their namespace.
+/// If children do not repeat a version of their parent, they do not show updates. The garbage collector also removes
+/// children with an owner, and all children disappear with their namespace.
 #[test]
 #[ignore = "slow"]
 fn nightly_children_tell_no_more_than_they_show() {
@@ -92,9 +93,10 @@ fn nightly_children_tell_no_more_than_they_show() {
     ]);
 }
 
-/// A fault delays every event from 2 s on by eight seconds, while objects are deleted. An operator that handles each
-/// event when it arrives, and releases objects on request, has missed nothing and is late with nothing. Every kind of
-/// witness must give these verdicts. An operator that ignores some events has missed these events.
+/// A scenario in which a fault delays every event from 2 s on by eight seconds, while objects are deleted. An operator
+/// that handles each delayed event on arrival and removes its finalizers on request has missed nothing and is not late.
+/// Every kind of witness must give these verdicts about operators with delayed events. An operator that ignores some
+/// delayed events has missed these events.
 const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
 
 const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];

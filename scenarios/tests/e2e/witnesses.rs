@@ -31,7 +31,8 @@ fn the_example_watchers_pass() {
     });
 }
 
-/// A program without the named bug must refuse to run. Otherwise a run with the bug would pass without having the bug.
+/// A program without the named bug must refuse to run. If it ran, the run with the bug's name would pass without having
+/// the bug.
 #[test]
 #[ignore = "slow"]
 fn a_clean_program_refuses_a_plant() {
@@ -41,7 +42,7 @@ fn a_clean_program_refuses_a_plant() {
     assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
 }
 
-/// Runs the Python watcher, which first posts the lines `lines`. `keys` are added to the witness.
+/// Runs the Python watcher, which first posts the lines `lines`. `keys` are further keys of the scenario's witness.
 fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     python()?;
     let arguments = lines.iter().map(|line| format!("'{line}'")).collect::<Vec<_>>().join(", ");
@@ -52,7 +53,7 @@ fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     ))
 }
 
-/// Watch events without an object prove nothing, and do not count as unreadable lines.
+/// Posted watch events without an object prove nothing, and do not count as unreadable lines.
 #[test]
 #[ignore = "slow"]
 fn bookmarks_and_errors_may_be_posted_as_they_come() {
@@ -62,8 +63,8 @@ fn bookmarks_and_errors_may_be_posted_as_they_come() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// A run that tolerates no unreadable line reports the line's number. A run that tolerates ten reports it too, but
-/// passes.
+/// A run that tolerates no unreadable line reports the line's number. A run that tolerates ten unreadable lines reports
+/// such a line too, but passes.
 #[test]
 #[ignore = "slow"]
 fn a_line_that_cannot_be_read_is_shown_with_its_number() {

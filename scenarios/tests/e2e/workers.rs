@@ -1,5 +1,5 @@
-//! Tests of load from several worker processes. The workers' figures add up, and a worker that dies or sends nonsense
-//! makes the run invalid.
+//! Tests of load from several worker processes. The figures of all workers are added up, and a worker that dies or
+//! sends nonsense makes the run invalid.
 
 use std::io::Write as _;
 use std::process::{Child, Stdio};
@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::support::{Soak, itself, longhaul, program, rows, sends, soak_text, story};
 use crate::webhook::{Habit, Webhook};
 
-/// Time limit of a wait in these tests. A busy machine may need long to start processes; a test that takes longer has
-/// found a hang.
+/// Time limit of a wait in these tests. A busy machine may start processes slowly; a wait that takes longer means that
+/// a process hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn start(webhook: &Webhook, arguments: &[&str]) -> Child {
@@ -29,7 +29,7 @@ pub fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// The worker processes of a process, from `/proc`.
+/// The worker processes that a process has started, from `/proc`.
 fn workers(parent: u32) -> Vec<Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let children = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
@@ -224,8 +224,8 @@ fn a_worker_that_lies_makes_the_run_invalid() {
     }
 }
 
-/// Workers that the test itself implements from the description of the protocol. Such a worker sends its next line
-/// after each message of the coordinator.
+/// The coordinator refuses workers with another version or with nonsense, which the test itself implements from the
+/// protocol's description. A worker of the test sends its next line after each message of the coordinator.
 #[test]
 fn other_versions_and_nonsense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);
@@ -284,7 +284,7 @@ fn workers_send_the_load_of_a_scenario() {
     assert!(!fingerprint(&manifest).is_null(), "{manifest}");
 }
 
-/// Workers find a wrong decision, because they know the right one for each image.
+/// Workers find a wrong decision, because they know the right decision for each image.
 #[test]
 #[ignore = "slow"]
 fn a_wrong_verdict_is_seen_by_workers() {
@@ -292,7 +292,7 @@ fn a_wrong_verdict_is_seen_by_workers() {
     soak.fails_by(&["admission.wrongVerdicts"]);
 }
 
-/// If a worker is killed, its part of the load is never sent. The run then ends as invalid.
+/// If a worker is killed, its requests are never sent, and the run is invalid.
 #[test]
 #[ignore = "slow"]
 fn a_run_whose_worker_is_killed_is_invalid() {

@@ -1,5 +1,5 @@
-//! Tests of workloads that become ready because the scenario says so. An operator that waits for its Deployments then
-//! reports `Ready`. If the workloads never become ready, the operator waits for ever.
+//! Tests of workloads that become ready because the scenario sets `workloads`. An operator that waits for its ready
+//! Deployments reports `Ready`. If the workloads never become ready, the operator waits for ever.
 
 use crate::support::{Soak, has_python, soak_text};
 

@@ -56,11 +56,10 @@ impl Validator for Everybody {
     }
 }
 
-/// A webhook for benchmarks. After its first call, the digests of the images are in its cache.
+/// A webhook for benchmarks. After the webhook's first call, the digests of the images are in its cache.
 pub struct Webhook(Arc<Endpoint>, Arc<Peer>);
 
 impl Webhook {
-    /// A webhook with the default configuration.
     pub fn new() -> Self {
         let text = "admission: {listen: 127.0.0.1:0, certificate: none, key: none}";
         let config = Config::parse(text, Path::new("bench.yaml")).expect("the text is a configuration");
@@ -102,8 +101,8 @@ impl Webhook {
         Self(Arc::new(Endpoint::new(settings, Current::new(pipeline), Arc::clone(Share::default().reviews()))), peer)
     }
 
-    /// Answers one review whose body was read. The future is boxed as in the role's handler, so that its code is
-    /// compiled in this crate and not in the benchmark.
+    /// Answers one review whose body is already in memory. The future is boxed as in the role's handler, so that its
+    /// code is compiled in this crate and not in the benchmark.
     pub fn answer(&self, review: Bytes) -> BoxFuture<'_, Response<Full<Bytes>>> {
         let request = Request::post("/mutate?timeout=10s")
             .header(header::CONTENT_TYPE, "application/json")
@@ -140,7 +139,7 @@ pub fn patch(sites: &Sites) -> Option<String> {
     patch::replace(&sites.0, |_| Some(DIGEST))
 }
 
-/// A Pod with this many containers, in the form in which an API server stores it.
+/// A Pod with this many images, one for each container, in the form in which an API server stores it.
 pub fn pod(images: usize) -> Value {
     let containers: Vec<Value> = (0..images)
         .map(|i| {
@@ -177,7 +176,7 @@ pub fn pod(images: usize) -> Value {
     })
 }
 
-/// The review of the Pod's creation, with fields in the order of kube-apiserver.
+/// The review of the creation of `pod`, with fields in the order of kube-apiserver.
 pub fn review(pod: &Value) -> Bytes {
     let resource = json!({"group": "", "version": "v1", "resource": "pods"});
     let kind = json!({"group": "", "version": "v1", "kind": "Pod"});

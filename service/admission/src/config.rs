@@ -1,7 +1,7 @@
 //! The configuration of admission: listener, policy and validators.
 //!
-//! This module owns the keys of these sections, with defaults and reasons. The module opens files with policies; the
-//! code that uses certificates and keys opens those files.
+//! This module owns the keys of the sections of admission, with defaults and reasons. The module opens files with
+//! policies; the code that uses certificates and keys opens those files.
 
 mod admission;
 mod documents;
@@ -75,18 +75,19 @@ impl Config {
             .collect()
     }
 
-    /// Parses `text`, which must have only the sections of admission. Errors name the file `path`.
+    /// Parses `text`, which must have only the sections of admission. Errors name the file `path` as the source of
+    /// `text`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         File::parse(text, path, KINDS).map(|file| Self::of(&file))
     }
 }
 
-/// The sections `validators` and `policy`: which validator checks an image, and what follows from its result.
+/// The sections `validators` and `policy`: which validator checks an image, and what follows from its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
     pub validators: Vec<Validator>,
     pub policy: Policy,
-    /// Files and folders with policies outside the configuration file, and the files in these folders.
+    /// The files and folders with policies that the configuration names, and the files in these folders.
     pub documents: Vec<PathBuf>,
 }
 

@@ -1,6 +1,6 @@
 //! The current pipeline of reviews, which is replaced as a whole when the configuration changes.
 //!
-//! The webhook's endpoint and other callers in this process share the current pipeline.
+//! The webhook's endpoint and other callers in this process share one [`Current`].
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Current {
         *self.0.write() = Arc::new(pipeline);
     }
 
-    /// The current pipeline. A review keeps the same one to its end.
+    /// The current pipeline. A review uses the same pipeline to its end.
     pub fn pipeline(&self) -> Arc<Pipeline> {
         Arc::clone(&self.0.read())
     }
@@ -69,7 +69,7 @@ impl Judge for CurrentJudge {
 pub enum Unanswered {
     #[error("{0}")]
     Malformed(String),
-    /// At the moment, there is no memory for the image lookups of the review.
+    /// At the moment, no memory is free for the image lookups of the review.
     #[error("too many images are asked about at one time")]
     Full,
     /// The review failed for this reason, and the webhook's `failurePolicy` must decide.

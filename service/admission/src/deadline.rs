@@ -1,4 +1,4 @@
-//! The time for a review, from the `timeout` that the API server sends with each call.
+//! The time limit of a review, from the `timeout` that the API server sends with each call.
 //!
 //! The functions of this module read no clock.
 
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 /// The default timeout of a webhook (Kubernetes: `timeoutSeconds` defaults to 10).
 const DEFAULT: Duration = Duration::from_secs(10);
-/// Longest timeout of a webhook: Kubernetes allows 1 s to 30 s. Longer values are shortened to 30 s.
+/// Longest timeout of a webhook: Kubernetes allows 1 s to 30 s. Timeouts above 30 s are shortened to 30 s.
 const MOST: Duration = Duration::from_secs(30);
-/// Maximum of the time that is reserved for sending the answer; the time is a tenth of the timeout.
+/// Maximum of the time that is reserved for sending the answer; the reserved time is a tenth of the timeout.
 const MARGIN_MAX: Duration = Duration::from_millis(500);
 
-/// The time that a review may take, from the query of its URL.
+/// The time that a review may take, from the query of the call's URL.
 pub fn budget(query: Option<&str>) -> Duration {
     let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let timeout = pairs.filter(|(name, _)| *name == "timeout").find_map(|(_, value)| go_duration(value));

@@ -1,6 +1,6 @@
 //! The decision of a review: combines the outcomes of all images into one answer.
 //!
-//! Images are judged in the order of their names, so equal input gives equal bytes.
+//! Images are decided in the order of their names, so equal reviews give equal bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,17 +15,18 @@ use crate::config::Action;
 use crate::validator::Approval;
 use service_registry::verdicts::{Class, Failure};
 
-/// Maximum number of bytes of an image reference in messages and annotations. No valid reference by tag is longer.
+/// Maximum number of bytes of an image reference in messages and annotations. No valid image reference by tag is
+/// longer.
 const IMAGE_BYTES_MAX: usize = 400;
-/// Maximum number of bytes that a message shows of a failure's cause.
+/// Maximum number of bytes of a failure's cause in a message.
 const CAUSE_BYTES_MAX: usize = 600;
 /// Longest warning that kubectl shows whole (Kubernetes asks for at most 120 characters).
 const WARNING_CHARS_MAX: usize = 120;
-/// Maximum number of warnings in one answer: the API server passes 4 KiB of warnings to the user.
+/// Maximum number of warnings in one answer: the API server passes only 4 KiB of warnings to the user.
 const WARNINGS_MAX: usize = 16;
-/// Bytes of an image's entry in an annotation, without the image: JSON, a digest and a rule.
+/// Number of bytes of an image's entry in an annotation, without the image text: JSON, a digest and a rule.
 const ENTRY_BYTES: usize = 160;
-/// Maximum number of bytes that an annotation shows of a signer or of its evidence.
+/// Maximum number of bytes of a signer or of its evidence in an annotation.
 const PROOF_BYTES_MAX: usize = 300;
 /// Maximum number of images in one annotation of the audit log; further images are only counted.
 const ANNOTATED_MAX: usize = 32;
@@ -35,7 +36,7 @@ const ANNOTATED_MAX: usize = 32;
 pub enum Hook {
     /// The webhook that may change the object.
     Mutating,
-    /// The webhook that can only refuse: an image that the mutating webhook would pin must already be pinned.
+    /// The webhook that can only refuse objects: an image that the mutating webhook would pin must already be pinned.
     Validating,
 }
 
@@ -62,13 +63,13 @@ pub struct Outcome {
     pub result: Result<Found, Failure>,
     pub rule: RuleName,
     pub course: Course,
-    /// Whether the rule demands signatures in addition to a digest.
+    /// Whether the rule of the image demands signatures in addition to a digest.
     pub signed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// The image is pinned; if no digest is found, this action follows.
+    /// The image is pinned to its digest; if no digest is found, this action follows.
     Enforce(Action),
     Detect,
 }
@@ -117,7 +118,7 @@ impl Entry<'_> {
 }
 
 /// Combines the outcomes of all images: allow the object with a patch, deny it, or let the webhook's `failurePolicy`
-/// decide. The strongest action of all failed images wins (deny before error), and the message names *all* failed
+/// decide. The strongest action of all failed images decides (deny before error), and the message names *all* failed
 /// images.
 pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     let failed: Vec<_> =
@@ -169,7 +170,7 @@ pub fn let_in(outcomes: &Outcomes<'_>) -> impl Iterator<Item = Class> {
     outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()).map(|failure| failure.class)
 }
 
-/// The failure and its action; `None` if the image did not fail or is only reported.
+/// The failure and its action; `None` if the image did not fail or its failure is only reported.
 fn failing(outcome: &Outcome) -> Option<(&Failure, Action)> {
     match outcome.course {
         Course::Enforce(action) => Some((outcome.result.as_ref().err()?, action)),

@@ -1,6 +1,6 @@
 //! The HTTP endpoint of the webhook: checks method, path, content type, size, deadline and overload.
 //!
-//! This module owns every limit that protects the process from its callers. The pipeline interprets reviews.
+//! This module owns every limit that protects the process from the webhook's callers. The pipeline interprets reviews.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use service_core::edge::{Answer, Broken, Calls, Entered, Peer};
 use service_core::share::{BodyMemory, ReviewMemory, Stop};
 use service_registry::verdicts::Class;
 
-/// Seconds after which a caller may retry when the service is overloaded.
+/// Number of seconds after which a caller may retry when the service is overloaded.
 const RETRY_AFTER_S: &str = "1";
 
 pub struct Endpoint {
@@ -34,7 +34,7 @@ pub struct Endpoint {
     slots_per_peer: usize,
     memory: Arc<ReviewMemory>,
     body_max: usize,
-    /// The configuration key that the message about a too large body names.
+    /// The configuration key to name in the message about a too large body.
     body_key: &'static str,
 }
 
@@ -58,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// The count of reviews in work, and its limit.
+    /// The limit of reviews at one time, and their present number.
     pub fn load(&self) -> &Arc<Load> {
         &self.load
     }

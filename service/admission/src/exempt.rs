@@ -24,12 +24,12 @@ pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether the object is a `ReplicaSet` that the controller made from a Deployment's template.
+/// Whether the object is a `ReplicaSet` that the Deployment controller made from a Deployment's template.
 ///
-/// The controller recognizes a `ReplicaSet` as its own only if both templates are equal. A Deployment that is older
-/// than this webhook keeps its tags until it changes. If its `ReplicaSet`s were pinned, the controller would never
-/// recognize them and would create new ones without end (google/k8s-digester, issue 25: 18,000 of them). Pods of such a
-/// Deployment are judged and pinned in any case.
+/// The Deployment controller recognizes a `ReplicaSet` as its own only if both templates are equal. A Deployment that
+/// is older than this webhook has unpinned tags until it changes. If the `ReplicaSet`s of such a Deployment were
+/// pinned, the controller would never recognize them and would create new ones without end (google/k8s-digester, issue
+/// 25: 18,000 `ReplicaSet`s). Pods of such a Deployment are judged and pinned in any case.
 fn is_copy_of_a_deployment(ask: &Ask<'_>) -> bool {
     let replica_set = ask.kind.as_ref().is_some_and(|kind| kind.group == "apps" && kind.kind == "ReplicaSet");
     let user = ask.user_info.as_ref().map(|user| &*user.username);

@@ -1,7 +1,7 @@
-//! The state of admission that a new configuration replaces, and the state that survives the replacement.
+//! The state of admission that is replaced with each new configuration, and the state that survives.
 //!
-//! A review uses one generation of the state to its end. A new generation replaces the old one only after all parts of
-//! the new one were made.
+//! A review uses one generation (state of one configuration) to its end. A new generation replaces the old generation
+//! only after it was made completely.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,18 +27,17 @@ use crate::policy::Policy;
 use crate::resolver::Resolver;
 use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validators};
 
-/// The state of admission that a new configuration replaces. All sources of reviews share this state.
+/// The state of admission that a new configuration replaces. All callers that review objects share this state.
 pub struct Generations {
     current: Arc<Current>,
     client: Client,
-    /// Cached verdicts of validators. The verdicts survive a new configuration, because each is valid only for its rule
-    /// and keys.
+    /// Cached verdicts of validators. The cached verdicts survive a new configuration, because each verdict is valid
+    /// only for its rule and keys.
     approvals: Arc<Approvals>,
     memory: Memory,
-    /// The memory that outsiders may use.
+    /// The memory that callers and registries may use together.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache of verdicts that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
     /// The reader of objects' owners; made at first use.
     owners: Option<Arc<Owners>>,
@@ -50,9 +49,9 @@ pub struct Generations {
 struct Client {
     registry: Arc<Registry>,
     resolver: Arc<Resolver>,
-    /// The API server client, if anything is read from the API server.
+    /// The API server client; `None` if nothing is read from the API server.
     cluster: Option<Arc<kube::Client>>,
-    /// Tasks that read changed files of the registry client and the API server client.
+    /// Tasks in which the registry client and the API server client reload changed files.
     _followers: JoinSet<()>,
 }
 
@@ -106,13 +105,12 @@ impl Generations {
         &self.current
     }
 
-    /// The memory that outsiders may use.
     pub fn share(&self) -> &Arc<Share> {
         &self.share
     }
 
-    /// Replaces the state by that for the configuration `fresh`. Clients and their caches stay if their settings are
-    /// unchanged.
+    /// Replaces the state by the state for the configuration `fresh`. Clients and their caches are not replaced if
+    /// their settings are unchanged.
     pub fn change(&mut self, running: &Config, fresh: &Config) -> anyhow::Result<()> {
         let asks_cluster = |config: &Config| config.policy.child_approval || config.resolve.keychain.pull_secrets;
         let same_clients = running.resolve == fresh.resolve && asks_cluster(running) == asks_cluster(fresh);
@@ -178,7 +176,7 @@ fn owners(config: &Config, client: &Client) -> Option<Arc<Owners>> {
     Some(Arc::new(Owners::new(Arc::new(FromCluster(cluster)))))
 }
 
-/// The inputs of a pipeline besides its policy.
+/// The objects from which a pipeline is made, besides its policy.
 struct Parts<'p> {
     client: &'p Client,
     approvals: &'p Arc<Approvals>,

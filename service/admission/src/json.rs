@@ -1,9 +1,8 @@
-//! A cursor over JSON text. The cursor skips values that are not read by searching for quotes and brackets, 64 bytes at
-//! a time.
+//! A cursor that reads JSON text. To skip a value, the cursor searches for quotes and brackets, 64 bytes at a time.
 //!
 //! Values that are read, and the keys before them, must follow the JSON grammar. Skipped values need only closed
-//! strings and balanced brackets: the API server has parsed and written them (decision 022). The code does not recurse,
-//! so nesting uses no stack.
+//! strings and balanced brackets, because the API server has parsed and written them (decision 022). The code does not
+//! recurse, so nesting uses no stack.
 
 mod bits;
 mod piece;
@@ -20,7 +19,7 @@ pub fn needs_escape(text: &str) -> bool {
     bits::special(text.as_bytes()).is_some()
 }
 
-/// The text is not JSON, first noticed at this byte.
+/// The text is not JSON; the number is the index of the first wrong byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {0}")]
 pub struct Error(pub usize);
@@ -31,7 +30,7 @@ pub struct Cursor<'a> {
     at: usize,
 }
 
-/// The position in an object or array that is being read.
+/// The state of reading an object or array: whether its first member was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inside {
     first: bool,
@@ -59,23 +58,23 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// The text from `from`, the result of an earlier [`Self::position`], to the present position.
+    /// The text between `from`, the result of an earlier [`Self::position`], and the present position.
     pub fn since(&self, from: usize) -> Option<&'a str> {
         self.text.get(from..self.at)
     }
 
-    /// Checks that only white space follows.
+    /// Checks that only white space follows until the end.
     pub fn end(&mut self) -> Result<(), Error> {
         if self.peek().is_none() { Ok(()) } else { Err(Error(self.at)) }
     }
 
-    /// Enters an object (`{`) or an array (`[`).
+    /// Moves the cursor into an object (`{`) or an array (`[`).
     pub fn enter(&mut self, bracket: u8) -> Result<Inside, Error> {
         self.take(bracket)?;
         Ok(Inside { first: true })
     }
 
-    /// The next key of an object; the cursor is then before the key's value. `None` after the last key.
+    /// The next key of an object; the cursor is then before the key's value. The result is `None` after the last key.
     #[inline]
     pub fn key(&mut self, inside: &mut Inside) -> Result<Option<Cow<'a, str>>, Error> {
         if !self.more(inside, b'}')? {
@@ -91,7 +90,7 @@ impl<'a> Cursor<'a> {
         self.more(inside, b']')
     }
 
-    /// Reads a string. A string without escapes is not copied.
+    /// Reads a JSON string. A string without escapes is borrowed and not copied.
     #[inline]
     pub fn string(&mut self) -> Result<Cow<'a, str>, Error> {
         self.take(b'"')?;

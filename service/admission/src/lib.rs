@@ -1,7 +1,8 @@
-//! Admission: answers reviews. Tags are pinned to their digests, and signatures are verified if the policy demands it.
+//! Admission: answers the reviews of an API server. Tags of images are pinned to their digests, and signatures are
+//! verified if the policy demands it.
 //!
-//! This crate owns all steps of a review: parse, exempt, walk, policy, resolve, validate, decide, patch. `edge` owns
-//! listeners, TLS and shutdown; admission does not use `watch`.
+//! This crate owns all steps of a review: parse, exempt, walk, policy, resolve, validate, decide, patch. The module
+//! `edge` owns listeners, TLS and shutdown; admission does not use the crate `watch`.
 
 #[doc(hidden)]
 pub mod bench;

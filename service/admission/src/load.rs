@@ -1,8 +1,8 @@
-//! The limit of reviews in work, and how overload affects the health of the process.
+//! The limit of reviews that are being answered, and how overload affects the health of the process.
 //!
-//! The limit exists to refuse reviews in a burst, so refusals affect health only after a while. A replica that has
-//! refused reviews for half a minute becomes unready. A replica at its limit that ends no review for longer than any
-//! deadline counts as stuck.
+//! The limit exists to refuse short peaks of reviews, so refusals affect health only after a while. A replica that has
+//! refused reviews for half a minute becomes unready. A replica at its limit counts as stuck if no review ends for
+//! longer than any deadline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use service_core::edge::Probe;
 const CALM: Duration = Duration::from_secs(5);
 /// After this time of overload, the replica becomes unready.
 const SATURATED_AFTER: Duration = Duration::from_secs(30);
-/// If no review ends for this long while the limit is reached, the process counts as stuck. The time is twice the
+/// If no review ends for this long while the limit is reached, the process counts as stuck. One minute is twice the
 /// longest time of a review, 30 s.
 const STUCK_AFTER: Duration = Duration::from_mins(1);
 
@@ -25,7 +25,8 @@ const STUCK_AFTER: Duration = Duration::from_mins(1);
 pub struct Load {
     born: Instant,
     places: Semaphore,
-    /// The time at which a review last started or ended. At the limit, no review can start.
+    /// The time at which a review last started or ended, in milliseconds. While the limit is reached, no review can
+    /// start.
     moved_ms: AtomicU64,
     shedding: Mutex<Option<Shedding>>,
 }
@@ -36,7 +37,7 @@ struct Shedding {
     last: Instant,
 }
 
-/// The permit for one review in work; released on drop.
+/// The permit to answer one review; released on drop.
 #[derive(Debug)]
 pub struct Slot<'a> {
     load: &'a Load,
@@ -49,7 +50,7 @@ impl Load {
         Self { born: Instant::now(), places, moved_ms: AtomicU64::new(0), shedding: Mutex::default() }
     }
 
-    /// A permit, or `None` if the review must be refused.
+    /// A permit to answer a review; `None` if the review must be refused.
     pub fn enter(&self) -> Option<Slot<'_>> {
         if let Ok(permit) = self.places.try_acquire() {
             self.moved();

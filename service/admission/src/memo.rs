@@ -1,7 +1,7 @@
-//! A cache of the treatment of each image text, because reviews contain the same images again and again.
+//! A cache of the policy's treatment of each image text, because reviews contain the same images again and again.
 //!
-//! One policy always gives the same treatment for a text, so entries never become stale. Number and size of entries are
-//! limited.
+//! One policy always gives the same treatment for a text, so entries never become stale. The number and size of cached
+//! entries are limited.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 use super::policy::{Policy, Treatment};
 
-/// Maximum number of image texts in the cache; a cluster uses some hundred images. If there are more, the cache is
-/// emptied.
+/// Maximum number of image texts in the cache; a cluster uses some hundred images. If more texts are added, the cache
+/// is emptied.
 const TEXTS_MAX: usize = 1024;
 /// Longest image text that is cached, in bytes; no valid reference is longer.
 const TEXT_BYTES_MAX: usize = 520;
 
-/// A policy with a cache of its treatments.
+/// A policy with a cache of its treatments of images.
 #[derive(Debug)]
 pub struct Memo {
     policy: Arc<Policy>,

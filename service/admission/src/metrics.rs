@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use service_registry::verdicts::Class;
 
 /// Histogram edges in seconds: kube-apiserver's own edges for webhooks (5 ms to 25 s), and finer edges below and
-/// between.
+/// between them.
 const DURATION_EDGES_S: [f64; 15] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0];
 
@@ -35,30 +35,19 @@ pub struct CodeLabel {
 }
 
 pub struct Metrics {
-    /// Reviews by outcome: allowed, patched, exempt, denied, error.
     reviews: Family<OutcomeLabel, Counter>,
-    /// Images for which no digest was found, by failure class.
     failures: Family<ClassLabel, Counter>,
-    /// Images that were admitted although no digest was found, by failure class: because of a rule, or because failures
-    /// are only reported.
     let_in: Family<ClassLabel, Counter>,
-    /// Number of panics during reviews.
     pub panics: Counter,
-    /// Requests answered, by HTTP status.
     requests: Family<CodeLabel, Counter>,
-    /// Seconds from the head of a request to its answer.
     pub duration: Histogram,
     pub in_flight: Gauge,
-    /// Images whose digest was in the cache.
     pub cache_hits: Counter,
-    /// Images that were looked up at a registry.
     pub cache_misses: Counter,
-    /// Images whose digest came from a lookup that another review had started.
     pub joined: Counter,
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_admission`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self {
             reviews: Family::default(),
@@ -93,12 +82,10 @@ impl Metrics {
     pub fn reviewed(&self, outcome: &'static str) {
         self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
     }
-    /// Counts an image for which no digest was found.
     pub fn failed(&self, class: Class) {
         self.failures.get_or_create(&ClassLabel { class: class.name() }).inc();
     }
 
-    /// Counts an image that is admitted although no digest was found.
     pub fn let_in(&self, class: Class) {
         self.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
     }

@@ -1,8 +1,8 @@
 //! Signature checks of single images for `longhaul-service verify` and `inject --verify`, and reviews without a
 //! listener for `pin` and `krm`.
 //!
-//! The functions take the same steps as a review (policy, digest, signatures), without caches. So the results are the
-//! same.
+//! The functions take the same steps as a review (policy, digest, signatures), but use no caches. So the verdicts are
+//! equal to those of a review.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
 
 #[derive(Debug)]
 pub struct Report {
-    /// The image, spelled as by the caller.
+    /// The image text as the caller wrote it.
     pub image: String,
-    /// The name of the policy rule that applies.
+    /// The name of the policy rule that applies to the image.
     pub rule: String,
     /// The image's digest, if one was found.
     pub digest: Option<Arc<str>>,
@@ -35,8 +35,8 @@ pub struct Report {
     pub outcome: Result<Arc<Approval>, Failure>,
 }
 
-/// A configuration that demands a signature by the key in the file `key` on every image, without a transparency log.
-/// With `plain_http`, the image's registry is used without TLS.
+/// A configuration that demands on every image a signature by the key in the file `key`, without a transparency log.
+/// With `plain_http`, the image's registry is contacted without TLS.
 pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Config> {
     let key = std::path::absolute(key).with_context(|| key.display().to_string())?;
     let host = Image::parse(image).context("the image is no reference")?.host;

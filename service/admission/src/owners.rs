@@ -1,8 +1,8 @@
 //! Owners of objects: an image that a controller copies from an owner to its child is not verified again.
 //!
 //! This module owns the list of accepted kinds of owners and a short-lived cache of their images. Accepted owners are
-//! objects of Kubernetes' own controllers; their uid is checked. An unreadable owner approves nothing: its child is
-//! examined like any other object.
+//! objects of Kubernetes' own controllers; the uid of an owner is checked. An unreadable owner approves nothing: its
+//! child is examined like any other object.
 
 mod cluster;
 
@@ -22,19 +22,19 @@ use super::walk;
 pub use cluster::FromCluster;
 use service_registry::verdicts::{Cache, Flights, Joined};
 
-/// Time for which the images of an owner are cached. A rollout of a thousand Pods costs one read of the owner. If an
-/// image is removed from a template, the template soon stops approving it.
+/// Time for which the images of an owner are cached. With the cache, a rollout of a thousand Pods costs one read of the
+/// owner. If an image is removed from a template, the template stops approving it after ten seconds.
 const READ_TTL: Duration = Duration::from_secs(10);
-/// Time limit for reading owners: most of a review's time is for the registry.
+/// Time limit for reading owners, because most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum size of the cache of owners' images, in bytes: enough for some thousand owners.
 const KNOWN_BYTES: usize = 1 << 20;
-/// Maximum number of owners that are read for one object; usual objects have one.
+/// Maximum number of owners that are read for one object; usual objects have one owner.
 const OWNERS_MAX: usize = 2;
 /// Longest name of an object, in bytes (Kubernetes).
 const NAME_BYTES_MAX: usize = 253;
 
-/// Kinds of accepted owners, whose controllers make objects from a template, with their API paths.
+/// Kinds of accepted owners, whose controllers make objects from a template: API version, kind and API path.
 const KINDS: [(&str, &str, &str); 7] = [
     ("apps/v1", "ReplicaSet", "/apis/apps/v1/namespaces/{}/replicasets/"),
     ("apps/v1", "Deployment", "/apis/apps/v1/namespaces/{}/deployments/"),
@@ -47,7 +47,7 @@ const KINDS: [(&str, &str, &str); 7] = [
 
 /// Reads objects from the API server, or from a script in tests.
 pub trait OwnerSource: Send + Sync + 'static {
-    /// The object at the API path `path`, by `deadline`; `None` if it cannot be read.
+    /// Reads the object at the API path `path`, by `deadline`; `None` if it cannot be read.
     fn read(self: Arc<Self>, path: String, deadline: Instant) -> BoxFuture<'static, Option<Bytes>>;
 }
 
@@ -57,7 +57,7 @@ pub struct Owners {
     flights: Flights<Images>,
 }
 
-/// The images of an owner; empty if the object has another uid than the reference.
+/// The images of an owner; empty if the uid of the read object differs from the reference.
 type Images = Arc<[String]>;
 
 /// An owner, as the child's `ownerReferences` name it.

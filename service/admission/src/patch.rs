@@ -1,18 +1,19 @@
-//! The JSON patch: one `replace` for each image, which keeps the user's text and adds the digest.
+//! The JSON patch of a review: one `replace` for each image, which keeps the user's text and adds the digest.
 //!
-//! If a patched object is reviewed again, nothing changes, because a pinned image is not changed. The module `patch`
-//! also knows which fields an update may change: if a patch changed an immutable field, the API server would refuse the
-//! user's request.
+//! If a patched object is reviewed again, nothing changes, because pinned images are left as they are. The module
+//! `patch` also knows which fields an update may change: if a patch changed an immutable field, the API server would
+//! refuse the user's request.
 
 use super::review::Ask;
 use super::site::Site;
 use super::text::quote;
 use super::walk::List;
 
-/// Bytes of a patch operation without path and image: JSON and a digest.
+/// Number of bytes of a patch operation without path and image: JSON and a digest.
 const OPERATION_BYTES: usize = 120;
 
-/// The RFC 6902 patch that pins `sites`; `None` if nothing changes. `digest` returns the digests of images to pin.
+/// The RFC 6902 patch that pins the images in `sites`; `None` if no image changes. `digest` returns the digest of an
+/// image to pin, else `None`.
 pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let bytes = sites.iter().map(|site| site.pointer.len() + site.image.len() + OPERATION_BYTES).sum();
     let mut document = String::with_capacity(bytes);

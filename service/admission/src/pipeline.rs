@@ -38,7 +38,7 @@ const LOGGED_BYTES_MAX: usize = 1024;
 /// Maximum number of bytes of an object's name in the log; Kubernetes allows 253.
 const LOGGED_NAME_BYTES_MAX: usize = 256;
 
-/// The error that there is no memory for a review's image lookups.
+/// The error that no memory is free for a review's image lookups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
@@ -56,7 +56,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline that treats images by `policy` and looks digests up with `resolver`.
+    /// A pipeline that treats images by `policy` and looks up digests with `resolver`.
     pub fn new(policy: Arc<Policy>, resolver: Arc<Resolver>, metrics: Arc<Metrics>) -> Self {
         Self {
             memo: Memo::new(policy),
@@ -91,7 +91,6 @@ impl Pipeline {
         self.memo.policy()
     }
 
-    /// Decides about the request `ask` by `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
         if let Some(reason) = exempt::by_request(ask) {
             return Ok(self.exempt(reason));
@@ -184,7 +183,7 @@ impl Pipeline {
         Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
-    /// The outcome of each different image that must be judged. All lookups run at the same time.
+    /// The outcome of each different image that must be judged. All lookups of a review run at the same time.
     async fn outcomes<'s>(
         &self,
         ask: &Ask<'_>,
@@ -290,7 +289,7 @@ impl Pipeline {
         }
     }
 
-    /// Counts the decision of a review. A review that was refused, failed or got a warning is logged.
+    /// Counts the decision of a review by outcome. A review that was refused, failed or got a warning is logged.
     fn recorded(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
         let (outcome, said) = match &decision {
             Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),
@@ -320,8 +319,8 @@ impl Pipeline {
     }
 }
 
-/// Changes the failure of a review that spent most of its time waiting inside this process: the registry may not be at
-/// fault.
+/// Changes the failure class of a review that spent most of its time waiting inside this process, because the registry
+/// may not be at fault.
 fn waited_too_long(failure: &mut Failure) {
     if failure.class == Class::Unavailable && !failure.unasked {
         failure.class = Class::Busy;

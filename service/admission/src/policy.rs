@@ -13,7 +13,8 @@ pub use explain::{Explanation, OnClass};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Reference};
 
-/// Maximum number of bytes that are matched of a text that is no image reference: the length of the longest reference.
+/// If a text is no image reference, patterns are matched against at most this many of its bytes: the length of the
+/// longest reference.
 const MATCHED_BYTES_MAX: usize = 520;
 
 /// Prefix of the digests to which signatures can refer.
@@ -23,41 +24,40 @@ const BOUND_BY_SIGNATURES: &str = "sha256:";
 pub struct Policy {
     skip_prefixes: Vec<String>,
     settings: config::Policy,
-    /// The answers of static validators by rule; `None` for other rules.
+    /// The verdict of the rule's static validator, by rule; `None` for other rules.
     approvals: Vec<Option<bool>>,
-    /// The names of validators by rule.
+    /// The name of the rule's validator, by rule.
     validators: Vec<Option<String>>,
-    /// Whether any rule judges unchanged images. If not, no rule is searched for an unchanged image.
+    /// Whether any rule judges unchanged images. If false, no rule is searched for an unchanged image.
     rechecks: bool,
-    /// Notes on validators that no rule uses.
     unasked: Vec<String>,
 }
 
 /// The displayed name of [`RuleName::BuiltIn`].
 pub const BUILT_IN: &str = "built-in";
 
-/// The rule that applies to an image. The rule is displayed as the path of a configuration key.
+/// The rule that applies to an image. The rule is displayed as the path of its configuration key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleName {
-    /// An entry of `resolve.skipPrefixes`.
+    /// An entry of `resolve.skipPrefixes`, by index.
     SkipPrefix(usize),
-    /// A rule of `policy.rules`.
+    /// A rule of `policy.rules`, by index.
     Rule(usize),
-    /// A rule of a document, numbered over all documents. Messages show the document's name.
+    /// A rule of an `ImagePolicy` document, numbered over all documents. Messages show the name of the document.
     Document(usize),
     /// No rule matches, and `policy.noMatch` decides.
     NoMatch,
-    /// No rule matches: the built-in rule, which resolves every image.
+    /// No rule matches, so the built-in rule applies, which resolves every image.
     BuiltIn,
 }
 
-/// The image content whose signatures are verified: a tag's or a digest's.
+/// The image content whose signatures are verified: the content of a tag or of a digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The content to which a tag points now.
     Tag(Reference),
     Digest {
-        /// The host, spelled as in the configuration.
+        /// The registry host, spelled as in the configuration.
         host: String,
         repository: String,
         digest: Arc<str>,
@@ -66,7 +66,7 @@ pub enum Target {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// The image stays as it is: it has a digest, or the configuration exempts it.
+    /// The image is not changed, because it has a digest or the configuration exempts it.
     LeaveAlone,
     Resolve {
         reference: Reference,
@@ -77,7 +77,7 @@ pub enum Treatment {
     /// The validator of the rule verifies the image's signatures.
     Verify {
         target: Target,
-        /// The text from [`Reference::as_asked`], for a tag.
+        /// The text from [`Reference::as_asked`], if the image has a tag.
         name: String,
         rule: RuleName,
         /// Whether the image is pinned to the verified digest.
@@ -107,10 +107,10 @@ impl Policy {
         }
     }
 
-    /// The treatment of `image`, spelled as by the user.
+    /// The treatment of `image`, whose text is spelled as the user wrote it.
     ///
-    /// No rule can exempt a text that is not a valid reference: container runtimes could read it differently. Prefixes
-    /// in `skipPrefixes` are compared with the written text before the rules are searched.
+    /// No rule can exempt a text that is not a valid reference, because container runtimes could read such a text
+    /// differently. The prefixes in `skipPrefixes` are compared with the user's text before the rules are searched.
     pub fn treatment(&self, image: &str) -> Treatment {
         if self.skip_prefix(image).is_some() {
             return Treatment::LeaveAlone;
@@ -173,7 +173,6 @@ impl Policy {
         self.rechecks && self.recheck(self.rule_of_text(image)) == Recheck::Always
     }
 
-    /// Notes on signature validators that no rule uses, one sentence each.
     pub fn unasked(&self) -> &[String] {
         &self.unasked
     }
@@ -188,20 +187,20 @@ impl Policy {
         self.settings.resources == Resources::PodsOnly
     }
 
-    /// Whether an owner may approve images of its children. With `podsOnly` it may not, because owners are admitted
-    /// without checks.
+    /// Whether an owner may approve images of its children. With `podsOnly` an owner may not approve images, because
+    /// owners are admitted without checks.
     pub fn approves_children(&self) -> bool {
         self.settings.child_approval && !self.judges_pods_only()
     }
 
-    /// Whether an owner's image under `rule` was certainly verified. The image may be unverified if a failure admits
-    /// it, or if the policy refuses nothing.
+    /// Whether an owner's image under `rule` was certainly verified. The image may be unverified if the rule admits
+    /// images despite a failure, or if the policy refuses nothing.
     pub fn is_inherited(&self, rule: RuleName) -> bool {
         let lets_in = |class: &Class| self.action(rule, *class) == Action::Allow;
         self.approves_children() && !self.detects(rule) && !Class::OF_SIGNATURES.iter().any(lets_in)
     }
 
-    /// The reason for not examining `namespace`, to be printed after "exempt:"; `None` if it is examined.
+    /// The reason for not examining objects in `namespace`, to be printed after "exempt:"; `None` if they are examined.
     pub fn exempts(&self, namespace: Option<&str>) -> Option<&'static str> {
         if self.settings.namespaces.are_all() {
             return None;
@@ -234,8 +233,9 @@ impl Policy {
     }
 
     /// The action on the failure `failure` of an image under `rule`. If signatures are demanded and the registry's
-    /// breaker is open, the action is always a refusal, even if the rule admits images of unavailable registries. If
-    /// the rule decided, an attacker that makes the registry fail could choose the images that run.
+    /// breaker is open (requests are held back after failures), the action is always a refusal, even if the rule admits
+    /// images of unavailable registries. If the rule's action applied, an attacker that makes the registry fail could
+    /// choose the images that run.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
         if failure.unasked && self.verifies(rule) {
             return Action::Deny;
@@ -248,8 +248,8 @@ impl Policy {
         self.action(RuleName::BuiltIn, Class::Internal)
     }
 
-    /// Explains the treatment of `image` in `namespace`: reference, rule and reason, mode, and actions by class. The
-    /// function sends no request and never fails.
+    /// Explains the treatment of `image` in `namespace`: reference, rule and reason, mode, and actions by class.
+    /// `explain` sends no request and never fails.
     pub fn explain(&self, image: &str, namespace: Option<&str>) -> Explanation {
         explain::explain(self, image, namespace)
     }
@@ -258,7 +258,7 @@ impl Policy {
         self.skip_prefixes.iter().position(|prefix| image.starts_with(prefix.as_str()))
     }
 
-    /// The rule for a written text, which may be an invalid reference.
+    /// The rule for an image text as the user wrote it, which may be an invalid reference.
     fn rule_of_text(&self, image: &str) -> RuleName {
         if self.settings.rules.is_empty() {
             return self.no_match();
@@ -270,7 +270,7 @@ impl Policy {
         self.rule(&image[..end])
     }
 
-    /// The most specific matching rule; of equally specific rules the later one, as in Connaisseur.
+    /// The most specific matching rule; of equally specific rules the last rule, as in Connaisseur.
     fn rule(&self, full_name: &str) -> RuleName {
         let matching =
             self.settings.rules.iter().enumerate().filter(|(index, rule)| self.matches(*index, rule, full_name));
@@ -301,12 +301,11 @@ impl Policy {
         *self.approvals.get(self.index(rule)?)?
     }
 
-    /// The demands on signatures under `rule`; `None` if there are none.
+    /// The demands on signatures under `rule`; `None` if the rule has no demands.
     fn with(&self, rule: RuleName) -> Option<&config::With> {
         self.settings(rule)?.with.as_ref()
     }
 
-    /// Whether signatures of images under `rule` are verified.
     fn verifies(&self, rule: RuleName) -> bool {
         self.settings(rule).is_some_and(config::Rule::verifies)
     }
@@ -330,7 +329,7 @@ impl Policy {
         self.settings(rule).map_or(Recheck::Changed, |rule| rule.recheck)
     }
 
-    /// The action and its configuration key; `built in` if no key sets it.
+    /// The action and the configuration key that sets it; `built in` if no key sets it.
     fn action_and_origin(&self, rule: RuleName, class: Class) -> (Action, String) {
         if rule == RuleName::NoMatch && class == Class::Denied {
             let warns = self.settings.no_match == NoMatch::Warn;
@@ -362,9 +361,9 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
     }
 }
 
-/// The built-in action. In new and changed objects, an image with an unknown result is refused like an image with a
-/// definite failure. Unchanged images are not judged. For a defect of this program, the webhook's `failurePolicy`
-/// decides.
+/// The built-in action for failures of `class`. In new and changed objects, an image whose check had no result is
+/// refused like an image with a definite failure. Unchanged images are not judged. For a failure by a defect of this
+/// program, the webhook's `failurePolicy` decides.
 fn built_in(class: Class) -> Action {
     match class {
         Class::Internal => Action::Error,

@@ -1,4 +1,5 @@
-//! Looks up the digest of a reference, in this order: pull secrets, cache, lookup shared with other reviews, registry.
+//! Looks up the digest of an image reference in these steps: pull secrets, cache, lookup shared with other reviews,
+//! registry.
 //!
 //! This module owns the cache of digests. No lock is held during a request to a registry.
 
@@ -17,16 +18,16 @@ use crate::config;
 use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_registry::{Brought, Keyring, PullSecrets, Reference, Registry};
 
-/// The message about a panic in a review. The log states place and reason of the panic.
+/// The message about a panic in a review. The log states the code location and the reason of the panic.
 pub const DEFECT: &str = "a task of this review panicked, which is a defect of this service: see its log";
-/// Longest time for one image in any configuration: no API server waits longer for a webhook.
+/// Longest time for the lookup of one image, because no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Arc<str>, Failure>;
 
 /// A source of digests: the registry client, or a script in tests.
 pub trait Source: Send + Sync + 'static {
-    /// The digest of `reference`, looked up with `keyring`, by `deadline`.
+    /// Looks up the digest of `reference` with the credentials in `keyring`, by `deadline`.
     fn digest(
         self: Arc<Self>,
         reference: Reference,
@@ -34,7 +35,8 @@ pub trait Source: Send + Sync + 'static {
         deadline: Instant,
     ) -> BoxFuture<'static, Result<String, Failure>>;
 
-    /// The credentials in `keyring` on which the answer may depend; `digest` receives exactly these.
+    /// The credentials in `keyring` on which the answer may depend; [`Self::digest`] receives exactly these
+    /// credentials.
     fn relevant(&self, _reference: &Reference, _keyring: &Keyring) -> Keyring {
         Keyring::default()
     }
@@ -143,8 +145,8 @@ impl Resolver {
         timeout_at(deadline, flight).await.unwrap_or_else(late)
     }
 
-    /// A lookup that several callers can share. The lookup's time limit does not depend on the deadline of the caller
-    /// that started it.
+    /// A lookup that several callers can share. The shared lookup's time limit does not depend on the deadline of the
+    /// caller that started it.
     fn ask(&self, key: String, reference: Reference, keyring: Keyring) -> BoxFuture<'static, Outcome> {
         let (source, cache, ttl) = (Arc::clone(&self.source), Arc::clone(&self.cache), self.ttl);
         let metrics = Arc::clone(&self.metrics);

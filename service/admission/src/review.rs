@@ -1,6 +1,6 @@
 //! `AdmissionReview` v1 and v1beta1: parsed without copies of the objects, and answered as the API server requires.
 //!
-//! Objects in a review stay JSON text; code that needs a field searches the text.
+//! Objects in a review are kept as JSON text; code that needs a field searches the text.
 
 mod short;
 
@@ -35,10 +35,10 @@ pub struct Review<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask<'a> {
-    /// The uid, which the answer repeats.
+    /// The uid of the review, which the answer repeats.
     #[serde(borrow)]
     pub uid: Cow<'a, str>,
-    /// CREATE, UPDATE, DELETE or CONNECT.
+    /// The operation: CREATE, UPDATE, DELETE or CONNECT.
     #[serde(borrow)]
     pub operation: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -51,7 +51,7 @@ pub struct Ask<'a> {
     /// The object's name, for the log. The name is empty if the API server has not generated it yet.
     #[serde(borrow, default)]
     pub name: Option<Cow<'a, str>>,
-    /// `status`, `scale`, `ephemeralcontainers` …
+    /// The subresource, such as `status`, `scale` or `ephemeralcontainers`.
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
     /// Whether this is a dry run, which causes no alert.
@@ -84,7 +84,7 @@ pub struct Kind<'a> {
 /// The user that sent the request, as authenticated by the API server.
 #[derive(Deserialize)]
 pub struct User<'a> {
-    /// The name, such as `system:serviceaccount:kube-system:deployment-controller`.
+    /// The user name, such as `system:serviceaccount:kube-system:deployment-controller`.
     #[serde(borrow, default)]
     pub username: Cow<'a, str>,
 }
@@ -106,11 +106,11 @@ pub enum Decision {
     },
 }
 
-/// Warnings and audit annotations of an answer.
+/// Warnings and audit annotations of an answer to a review.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
     pub warnings: Vec<String>,
-    /// Audit annotations. The API server prefixes each key with the webhook's name.
+    /// Audit annotations of the answer. The API server prefixes each key with the webhook's name.
     pub annotations: BTreeMap<&'static str, Escaped>,
 }
 
@@ -124,7 +124,6 @@ impl Notes {
 /// Why a body is not a valid review.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The body is not JSON, or has not the structure of a review.
     #[error("the body is not an AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
     #[error(
@@ -149,7 +148,7 @@ pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
     Ok((review.api_version, review.request.ok_or(Error::NoRequest)?))
 }
 
-/// Parses a boolean; `null` counts as false.
+/// Parses a JSON boolean; `null` counts as false.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<bool>::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -158,7 +157,7 @@ fn raw<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a 
     Ok(Option::<&'de RawValue>::deserialize(deserializer)?.map(RawValue::get))
 }
 
-/// Bytes that are allocated for an answer without its patch.
+/// Number of bytes that are allocated for an answer without its patch.
 const ANSWER_BYTES: usize = 512;
 
 /// Writes the answer to a review of `api_version` with `uid`; `Err` is the text of an HTTP 500.

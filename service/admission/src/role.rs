@@ -1,6 +1,7 @@
-//! The admission role: its configuration sections, its listener, the functions that other roles use, and its end.
+//! The admission role: its configuration sections, its listener, the functions that other roles use, and how the role
+//! ends.
 //!
-//! This module owns the tasks of the role. The pipeline interprets reviews.
+//! This module owns the tasks of the admission role. The pipeline interprets the reviews that the role gets.
 
 use std::sync::Arc;
 
@@ -91,7 +92,6 @@ fn tell_of_unasked(config: &Config) {
     }
 }
 
-/// A reviewer for other roles that uses the current pipeline.
 struct CurrentReview(Arc<Current>);
 
 /// A reviewer that uses the current pipeline.
@@ -197,8 +197,8 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Lets another replica make certificates from now on. The replica itself still reads the certificates and still
-    /// answers.
+    /// Lets another replica make certificates from now on. This replica still reads the certificates and answers
+    /// reviews.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

@@ -1,8 +1,8 @@
-//! The limit of image lookups per namespace, so that one tenant's unresponsive registry does not block images of other
+//! The limit of image lookups per namespace: an unresponsive registry of one tenant does not block images of other
 //! tenants.
 //!
-//! This module owns one queue for each namespace with reviews in work, and the set of images that are being looked up.
-//! A further request for one of these images shares the lookup and does not wait in the queue.
+//! This module owns one queue for each namespace with active reviews, and the set of images that are being looked up. A
+//! further request for an image that is being looked up shares the lookup and does not wait in the queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use service_core::share::IMAGES_AT_ONCE;
 
-/// Number of queues at which idle queues are first removed; later, they are removed at each doubling of the number.
+/// Number of queues at which idle queues are first removed; the next removal follows when the number has doubled.
 const SWEEP_MIN: usize = 64;
 
 #[derive(Debug)]
@@ -42,7 +42,6 @@ impl Tenants {
         Self { table: Mutex::new(table), asked: Mutex::default() }
     }
 
-    /// Whether `image` is being looked up.
     pub fn is_asked(&self, image: &str) -> bool {
         self.asked.lock().contains_key(image)
     }
@@ -52,7 +51,8 @@ impl Tenants {
         Turn { tenants: self, image }
     }
 
-    /// The queue of `namespace`; objects without a namespace share one queue. A queue exists while it has users.
+    /// The queue for image lookups of `namespace`; objects without a namespace share one queue. The queue exists while
+    /// it has users.
     pub fn queue(&self, namespace: Option<&str>) -> Arc<Semaphore> {
         let namespace = namespace.unwrap_or_default();
         let mut table = self.table.lock();

@@ -1,7 +1,7 @@
 //! Makes text from outside this program safe for a log line, a terminal or a message.
 //!
-//! Characters that could move a cursor, start a line or change the direction of writing are escaped, and the length is
-//! limited.
+//! Characters that could move a cursor, start a line or change the direction of writing are escaped, and the text's
+//! length is limited.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,7 +10,8 @@ use super::json;
 
 const MARK: &str = "…";
 
-/// `text` on one line with escapes for unprintable characters, in at most `bytes_max` bytes; a cut text ends with `…`.
+/// Returns `text` on one line with escapes for unprintable characters, in at most `bytes_max` bytes; a cut text ends
+/// with `…`.
 pub fn printable(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
@@ -41,7 +42,7 @@ pub fn printable(text: &str, bytes_max: usize) -> Cow<'_, str> {
 pub struct Escaped(String);
 
 impl Escaped {
-    /// An empty text with `bytes` of allocated memory.
+    /// An empty text with memory for `bytes` bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         Self(String::with_capacity(bytes))
     }

@@ -1,23 +1,23 @@
-//! The images of a stored object. When the object is updated, images that are unchanged are not judged again.
+//! The images of a stored object. If an update of the object leaves an image unchanged, the image is not judged again.
 //!
 //! An image is compared with the image of the container or volume of the same name in the same pod spec. Containers,
-//! init containers and ephemeral containers share one set of names. Only hashes are kept, so that an object with
-//! thousands of containers costs little.
+//! init containers and ephemeral containers share one set of names. Only hashes of images are stored, so that an object
+//! with thousands of containers costs little memory.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::walk::{self, FoundImage, List};
 
-/// Maximum number of images of a stored object that are kept. More cannot be stored: a container has some 150 bytes, an
-/// object at most 1.5 MiB.
+/// Maximum number of images of a stored object that are remembered. A stored object cannot have more images: a
+/// container has some 150 bytes, an object at most 1.5 MiB.
 const REMEMBERED_MAX: usize = 16_384;
 
 #[derive(Debug, Default)]
 pub struct Stored {
     keys: RandomState,
     images: HashSet<u64>,
-    /// Whether the object is being deleted, so that updates must be able to remove its finalizers.
+    /// Whether the object is being deleted; updates that remove its finalizers must succeed.
     pub deleting: bool,
 }
 
@@ -45,7 +45,7 @@ impl Stored {
     }
 }
 
-/// A hash of an image and its position. The hash keys are random for each object, so that nobody can construct a
+/// A hash of an image and its position. The hash keys are random for each object, so that no user can construct a
 /// collision.
 fn fingerprint(keys: &RandomState, seen: FoundImage<'_>) -> u64 {
     // Without a name only the position identifies the container.
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// The images of `new` that count as changed, compared with `old`.
+    /// The images of `new` that count as changed in comparison with `old`.
     fn changed(old: &Value, new: &Value) -> Vec<String> {
         let stored = Stored::read(&old.to_string());
         let mut changed = Vec::new();

@@ -1,6 +1,7 @@
-//! The webhook's tasks at the API server: own certificates, and the check of the registration.
+//! The webhook's background tasks at the API server: making its own certificates, and checking its registration.
 //!
-//! This module owns these tasks and their shared API server client. A process that needs neither task has no client.
+//! This module owns the two tasks and their shared API server client. A process that needs neither task has no API
+//! server client.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub(super) struct Upkeep {
 }
 
 impl Upkeep {
-    /// Finds the API server if a task needs it; starts no task.
+    /// Finds the API server if a task needs it, but starts no task.
     pub(super) fn open(config: &Config, settings: &config::Admission) -> anyhow::Result<Option<Self>> {
         let own = settings.own.as_ref();
         let wanted_by = match (own, &settings.registration) {
@@ -99,7 +100,6 @@ impl Upkeep {
         probes
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub(super) async fn broken(&mut self) -> String {
         #[cfg(feature = "own-certificates")]
         let certificates = async {

@@ -1,7 +1,7 @@
-//! The interface of validators, which decide whether an image may run, and the cache of their answers.
+//! The interface of validators, which decide whether an image may run, and the cache of their verdicts.
 //!
 //! This module owns the interface of validators, the cache of verdicts, and the choice of the validator for each rule.
-//! The policy itself gives the answer of a static validator. Signatures are verified in `cosign`, which exists only
+//! The policy itself gives the verdict of a static validator. Signatures are verified in `cosign`, which exists only
 //! with the feature `verify`.
 
 mod approvals;
@@ -48,10 +48,11 @@ pub type Answer = Result<Arc<Approval>, Failure>;
 
 /// Decides under one rule whether images may run.
 pub trait Validator: Send + Sync + 'static {
-    /// The answer about an image. The validator may send requests to a registry until the question's deadline.
+    /// The answer about an image. The validator may send requests to a registry until the deadline of `question`.
     fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer>;
 
-    /// A text that changes with the rule or the trusted keys. An answer is valid only for an equal text.
+    /// A text that changes with the rule or the trusted keys. A cached answer is valid only while this text is the
+    /// same.
     fn generation(&self) -> Cow<'_, str>;
 
     /// Longest time for which an answer of this validator is valid; `None` if the policy sets the time.
@@ -78,7 +79,8 @@ pub struct ValidatorError {
     pub what: String,
 }
 
-/// State of validators that survives a new configuration: facts about registries, and the memory limit for signatures.
+/// State of validators that a new configuration does not replace: facts about registries, and the memory limit for
+/// signatures.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     #[cfg(feature = "verify")]
@@ -89,7 +91,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Adds metrics of requests to other processes.
     #[must_use]
     pub fn counting(mut self, metrics: PoolMetrics) -> Self {
         self.pools = remote::Pools::new(metrics);
@@ -109,8 +110,8 @@ impl Memory {
 }
 
 impl Validators {
-    /// Loads the validators of a configuration. The validators read their keys at once, and later fetch signatures from
-    /// `pieces`.
+    /// Loads the validators of a configuration. The validators read their keys at once; during reviews, they fetch
+    /// signatures from `pieces`.
     pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Self, ValidatorError> {
         #[cfg(feature = "verify")]
         let mut validators = cosign::load(config, pieces, memory)?;
@@ -181,7 +182,6 @@ impl Validators {
     }
 }
 
-/// Checks that the keys in `config` can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     #[cfg(feature = "verify")]
     cosign::check(config)?;

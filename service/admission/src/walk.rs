@@ -22,7 +22,7 @@ pub enum List {
 /// An image at the present position of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundImage<'a> {
-    /// JSON pointer (RFC 6901) of the string.
+    /// JSON pointer (RFC 6901) of the image string.
     pub pointer: &'a str,
     /// JSON pointer of the pod spec that contains the image.
     pub spec: &'a str,
@@ -43,8 +43,8 @@ pub struct Outline {
     pub pullers: Pullers,
 }
 
-/// Names of Secrets and service accounts in pod specs, which lead to registry credentials. Names of all pod specs of an
-/// object are collected.
+/// Names of Secrets and service accounts in pod specs, which lead to registry credentials. The names in all pod specs
+/// of an object are collected.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Pullers {
     pub accounts: Vec<String>,
@@ -52,11 +52,11 @@ pub struct Pullers {
 }
 
 impl Pullers {
-    /// Maximum number of names of each kind; usual Pods have one or two, and each name costs a request.
+    /// Maximum number of service accounts and of Secrets; usual Pods have one or two, and each name costs a request.
     pub const MAX: usize = 16;
 }
 
-/// The position of the walk in the object. Only the listed fields are entered; all others are skipped unread.
+/// The position of the walk in the object. The walk enters only the listed fields and skips all other fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Root,
@@ -155,14 +155,13 @@ impl Field {
 pub enum Error {
     #[error(transparent)]
     Json(#[from] json::Error),
-    /// The object has the same key twice.
     #[error("the key `{key}` is there twice at `{at}/`: write it once")]
     Twice {
         key: String,
         /// JSON pointer of the object with the repeated key.
         at: String,
     },
-    /// The visitor accepts no more images.
+    /// The object has more images than the visitor accepts.
     #[error(transparent)]
     TooMany(#[from] TooMany),
 }
@@ -177,7 +176,8 @@ pub struct TooMany {
 
 /// Walks the JSON of an object and passes every non-empty image to `visit`, in document order.
 ///
-/// A key that leads to an image or to credentials may occur only once: programs differ in which of two values they use.
+/// A key that leads to an image or to credentials may occur only once in its object, because programs differ in which
+/// of two values they use.
 pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, Error> {
     let mut json = Cursor::new(object);
     let outline = walk_in(&mut json, visit)?;
@@ -208,15 +208,16 @@ struct Walker<'w, 'a, 'f> {
     /// Number of bytes of the pod spec's path in `pointer`.
     spec_bytes: usize,
     list: List,
-    /// Image of the present container or volume. The visitor gets the image at the end of the container, when its name
-    /// is known.
+    /// Image of the present container or volume. The visitor gets the image at the end of the container, when the
+    /// container's name is known.
     image: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     visit: &'w mut Visit<'f>,
 }
 
 impl Walker<'_, '_, '_> {
-    /// Reads the value at `place`. Values of a wrong type are skipped; the API server refuses them.
+    /// Reads the value at the position `place` of the walk. Values of a wrong type are skipped; the API server refuses
+    /// them.
     fn value(&mut self, place: Field) -> Result<(), Error> {
         match (self.json.peek(), place.item()) {
             (Some(b'{'), _) if place.is_entered() => self.object(place),
@@ -307,7 +308,7 @@ impl Walker<'_, '_, '_> {
     }
 }
 
-/// The beginning of a name, long enough to distinguish names.
+/// The beginning of a name, long enough to distinguish valid names.
 fn beginning(text: &str) -> &str {
     let end = (0..=NAME_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]
@@ -320,7 +321,7 @@ fn keep(names: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Every key that leads to an image or to credentials. Each has one bit in the set of keys that occurred.
+/// Every key that leads to an image or to credentials. Each key has one bit in the set of keys that occurred.
 const KEYS: [&str; 14] = [
     "metadata",
     "deletionTimestamp",

@@ -1,4 +1,4 @@
-//! Alerts: the outcomes of reviews, which admission passes to alert receivers.
+//! Alerts about the outcomes of reviews: admission passes them to alert receivers.
 //!
 //! This module limits how much of an object an alert carries: alerts wait in memory while receivers hang, and anybody
 //! with the right to create an object chooses its text.
@@ -53,8 +53,8 @@ struct Written {
     more_images: usize,
 }
 
-/// The first images of a list that is being parsed. A whole list of empty strings would take eight times the memory of
-/// its text.
+/// The first images of an alert that is being parsed from JSON. A parsed list of empty strings would take eight times
+/// the memory of its text, so images beyond [`IMAGES_MAX`] are dropped.
 struct First {
     images: Vec<String>,
     more: usize,
@@ -126,7 +126,7 @@ impl Alert {
         size_of::<Self>() + texts.map(String::capacity).iter().sum::<usize>() + images
     }
 
-    /// The images as a part of a sentence: as many names as fit into `bytes_max`, then the number of the remaining
+    /// The images as text for a sentence: as many names as fit into `bytes_max`, then the number of the remaining
     /// images.
     pub fn images_text(&self, bytes_max: usize) -> String {
         let (mut text, mut named) = (String::new(), 0);
@@ -150,7 +150,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Cuts a text to at most `bytes_max` bytes, which include the sign that text was cut.
+/// Cuts `text` to at most `bytes_max` bytes, including a mark at the end of a cut text.
 fn cut(text: &mut String, bytes_max: usize) {
     const SIGN: &str = "…";
     if text.len() > bytes_max {
@@ -162,10 +162,10 @@ fn cut(text: &mut String, bytes_max: usize) {
 
 /// A sink of alerts: passes them to all configured receivers.
 pub trait AlertSink: Send + Sync + 'static {
-    /// Sends an alert. An error means that `deadline` passed before a receiver for which admission waits had the alert.
+    /// Sends an alert. An error means that a receiver for which admission waits did not get the alert by `deadline`.
     fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>>;
 
-    /// Sends the alerts that still wait, for at most `grace`.
+    /// Sends the alerts that are still in memory, for at most `grace`.
     fn stop(&self, grace: Duration) -> BoxFuture<'_, ()>;
 }
 

@@ -2,8 +2,8 @@
 //!
 //! With the feature `jemalloc`, every program that contains this crate uses jemalloc (`docs/decisions/013`). Without
 //! its background thread, jemalloc returns memory to the system only during later allocations and frees. The background
-//! thread returns memory ten seconds after a burst of allocations, even without later activity. Without the feature,
-//! the system's allocator is used, which keeps freed memory and reports no figures.
+//! thread returns freed memory to the system after ten seconds, even without later activity. Without the feature
+//! `jemalloc`, the system's allocator is used, which keeps freed memory and reports no figures.
 
 #[cfg(feature = "jemalloc")]
 pub use jemalloc::{NAME, give_memory_back, heap};
@@ -13,7 +13,7 @@ pub use system::{NAME, give_memory_back, heap};
 /// The allocator's own figures of the heap, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heap {
-    /// Bytes that are allocated and not freed. A leak shows here first.
+    /// Bytes that are allocated and not freed. This figure shows a memory leak earliest.
     pub allocated: usize,
     /// Bytes that are mapped and touched; free memory counts too.
     pub resident: usize,
@@ -26,18 +26,18 @@ mod jemalloc {
     use super::Heap;
     use crate::logs::names;
 
-    /// The allocator, which must return memory after bursts of connections. The allocator is set in this crate and not
-    /// in the programs, because every allocation passes through this code, and this crate is compiled with more
-    /// optimization (decision 023).
+    /// The allocator, which must return memory to the system after many connections have closed. The allocator is set
+    /// in this crate and not in the programs, because every allocation passes through this code, and this crate is
+    /// compiled with more optimization (decision 023).
     #[global_allocator]
     static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
     pub const NAME: &str = "jemalloc";
-    /// Number of background threads of jemalloc. One is enough: it wakes a few times a second while memory can be
-    /// returned, and otherwise sleeps.
+    /// Number of background threads of jemalloc. One thread is enough: it wakes a few times a second while memory can
+    /// be returned, and otherwise sleeps.
     const THREADS: usize = 1;
 
-    /// Starts jemalloc's background thread. If the start fails, the service only logs a warning.
+    /// Starts jemalloc's background thread. If the thread cannot be started, the service only logs a warning.
     pub fn give_memory_back() {
         if let Err(error) = start() {
             tracing::warn!(name: names::MEMORY_LATE, %error, "memory that is free will be given back late");

@@ -10,7 +10,7 @@ const HOST_BYTES_MAX: usize = 253;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
-    /// Name or address in lower case, without brackets.
+    /// Host name or IP address in lower case, without brackets.
     pub host: String,
     /// A port from 1 to 65535; `None` if the text has none.
     pub port: Option<u16>,
@@ -22,7 +22,6 @@ pub enum AuthorityError {
     /// The host is missing, or has bytes that no host name has.
     #[error("not a host")]
     Host,
-    /// The port is not a number from 1 to 65535.
     #[error("the port is not a number from 1 to 65535")]
     Port,
 }
@@ -61,7 +60,7 @@ impl fmt::Display for Authority {
     }
 }
 
-/// The three host names of Docker Hub. Go tools write the second name; requests go to the last name.
+/// The three host names of Docker Hub. Tools in Go write the second name; requests go to the last name.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
 /// A registry's canonical name, equal for all spellings: lower case, no default HTTPS port, shortest form of an

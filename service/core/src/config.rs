@@ -1,6 +1,7 @@
-//! Reading of configuration files: from text to checked values. Every error is reported at the start.
+//! Reading of configuration files: from text to checked values. Every configuration error is reported at the start of
+//! the process.
 //!
-//! This module owns the error that names file, line, column and the nearest key, and it combines the sections of a
+//! This module owns the error that names file, line, column and the most similar key, and it combines the sections of a
 //! file. A caller passes the list of sections: each role has its own section with keys, defaults and reasons. This
 //! module opens only the configuration file; the code that uses certificates and keys opens those files.
 
@@ -69,8 +70,8 @@ impl fmt::Display for At {
 }
 
 impl Config {
-    /// Reads and checks the sections of the file at `path`. Relative paths in the file start at the folder of the file.
-    /// Environment variables replace settings of the file.
+    /// Reads and checks the sections of the file at `path`. Relative paths in the configuration file are relative to
+    /// the folder of the file. Environment variables replace settings of the file.
     pub fn load(path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
         Self::overruled(&text, path, kinds, &Environment(&|name| std::env::var(name).ok()))
@@ -110,7 +111,7 @@ impl Config {
         self.find::<S>().is_some()
     }
 
-    /// Like [`Self::find`], but mutable.
+    /// Like [`Self::find`], but returns a mutable reference.
     pub fn find_mut<S: Section>(&mut self) -> Option<&mut S> {
         self.sections
             .iter_mut()
@@ -156,8 +157,8 @@ impl Config {
     }
 }
 
-/// Whether a configuration file has no content. An empty file gives all defaults, although the parser reports a missing
-/// document.
+/// Whether the text of a configuration file has no content. An empty configuration file gives all defaults, although
+/// the parser reports a missing document.
 pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
@@ -168,7 +169,7 @@ pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     serde_saphyr::from_str(text)
 }
 
-/// Turns the parser's error about `path` into an [`enum@Error`] with position and remedy.
+/// Turns the YAML parser's error about `path` into an [`enum@Error`] with position and remedy.
 pub fn parse_error(error: &YamlError, path: &Path) -> Error {
     let error = error.without_snippet();
     let at = At(error.location().map(|at| (at.line(), at.column())).filter(|&(line, _)| line > 0));
@@ -215,7 +216,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that a number lies between `least` and `most`.
     pub fn within(&self, key: &str, value: u64, least: u64, most: u64) -> Result<usize, Error> {
         match usize::try_from(value) {
             Ok(size) if (least..=most).contains(&value) => Ok(size),
@@ -223,7 +223,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a text that is no valid name of an object.
     pub fn object_name(&self, key: &str, text: Option<&String>) -> Result<(), Error> {
         if text.is_some_and(|text| !is_name(text)) {
             return Err(self.value(key, "is no name: write lower-case letters, digits, dots and dashes"));
@@ -231,7 +230,6 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Refuses names of webhook configurations that are invalid or too many.
     pub fn webhook_names(&self, key: &str, names: &[String]) -> Result<(), Error> {
         self.within(key, names.len() as u64, 1, WEBHOOKS_MAX as u64)?;
         names.iter().try_for_each(|name| self.object_name(key, Some(name)))

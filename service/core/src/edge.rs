@@ -1,7 +1,7 @@
 //! Incoming connections: listeners, server TLS, drain, and the health endpoints.
 //!
-//! This module owns sockets and their limits. The module knows neither reviews nor watches: callers pass a handler and
-//! probes.
+//! This module owns sockets and their limits. The module knows neither reviews nor watches: callers pass a handler that
+//! answers calls, and health probes.
 
 mod call_memory;
 mod connection;

@@ -1,16 +1,16 @@
 //! Inquiries about images and the rulings on them: the interface between the role that verifies images and its callers.
 //!
-//! Both structs have the form in which they are sent between processes (docs/contract.md). In these structs, failure
-//! classes are plain texts.
+//! `Inquiry` and `Ruling` have the format in which they are sent between processes (docs/contract.md). In `Inquiry` and
+//! `Ruling`, failure classes are plain texts.
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-/// The version of the protocol in docs/contract.md.
+/// The version of the protocol that docs/contract.md describes.
 pub const CONTRACT: u32 = 1;
-/// The verdict of an image that may run.
+/// The value of `verdict` for an image that may run.
 pub const VERIFIED: &str = "verified";
 
 /// The inquiry whether one image may run.
@@ -23,7 +23,7 @@ pub struct Inquiry {
     /// The demands of the policy rule: the rule's key `with`, as written in a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demands: Option<Box<RawValue>>,
-    /// The Pod's credentials for the image's registry, the best first.
+    /// The Pod's credentials for the image's registry, the best credential first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<Login>,
 }
@@ -71,7 +71,7 @@ pub struct Ruling {
     /// Why the image may not run, as text for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
-    /// Whether no request was sent, because the registry gets no requests for a while after failures.
+    /// Whether no request was sent: after failures, the registry gets no requests for a while.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
 }
@@ -102,6 +102,6 @@ pub trait Judge: Send + Sync + 'static {
     /// Rules on an inquiry by `deadline`.
     fn judge(&self, inquiry: Inquiry, deadline: Instant) -> BoxFuture<'static, Ruling>;
 
-    /// Rules on an image reference as a Pod writes it. The policy chooses the rule.
+    /// Rules on an image reference as a Pod writes it. The policy chooses the rule for the image.
     fn judge_by_policy(&self, image: String, deadline: Instant) -> BoxFuture<'static, Ruling>;
 }

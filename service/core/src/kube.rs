@@ -1,8 +1,8 @@
 //! The connection to the Kubernetes API: the server's address, the credentials of this service, and a few kinds of
 //! requests.
 //!
-//! This module owns paths, headers and credentials of requests. Callers interpret the answers, with one exception:
-//! after status 401, this module reads the token again for the next request.
+//! This module owns paths, headers and credentials of requests. Callers interpret the answers of the API server, but
+//! after status 401 this module reads the token again for the next request.
 
 mod client;
 mod kubeconfig;

@@ -1,7 +1,8 @@
 //! The interface between the program and its roles.
 //!
 //! A role brings the configuration sections that it reads. A started role returns its probes and the functions that
-//! reload and end it. Roles do not know each other: a role uses another role only through an interface of this module.
+//! reload and end it. Roles do not know each other: a role uses another role only through an interface that this module
+//! defines.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -21,10 +22,9 @@ use crate::judge::Judge;
 use crate::known::Knowledge;
 
 pub trait Role: Sync {
-    /// The description of the role before its start.
     fn about(&self) -> &'static About;
 
-    /// Refuses configurations whose errors show before a start, such as unreadable keys.
+    /// Refuses configurations with errors that can be found before a start, such as unreadable keys.
     fn check(&self, config: &Config) -> anyhow::Result<()> {
         let _ = config;
         Ok(())
@@ -43,14 +43,15 @@ pub trait Role: Sync {
     }
 
     /// Writes to `start` the objects that other roles may use; the role's own listener is not needed for them. The
-    /// program calls this function before it starts a role that uses such objects. The result is `None` if no setting
-    /// can be reloaded.
+    /// program calls `prepare` before it starts a role that uses such objects. The result is `None` if no setting can
+    /// be reloaded.
     fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {
         let _ = start;
         Ok(None)
     }
 
-    /// Binds sockets, loads files and starts the tasks of the role. Any failure is returned before a request is served.
+    /// Binds sockets, loads files and starts the tasks of the role. Any failure is returned before the role serves a
+    /// request.
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>>;
 }
 
@@ -88,7 +89,7 @@ pub trait Review: Send + Sync + 'static {
 }
 
 /// Applies settings that may change while the process runs. Returns the names of applied changes outside the
-/// configuration, such as changed contents of files. On an error, no setting is changed.
+/// configuration, such as changed contents of files. On an error, the function changes no setting.
 pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
 
 pub struct Started {
@@ -102,23 +103,23 @@ pub trait Running: Send {
     /// Waits for the unexpected end of a task; returns the reason.
     fn broken(&mut self) -> BoxFuture<'_, String>;
 
-    /// Called when the process stops being ready: tasks for which no caller waits end now; calls are still answered.
+    /// Called when the process stops being ready: tasks for which no caller waits end, and calls are still answered.
     fn leave(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Ends all tasks of the role. The program calls this function after the last answer.
+    /// Ends all tasks of the role. The program calls `stop` after the last answer.
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 pub struct Start<'a> {
     pub config: &'a Config,
-    /// The URL that receives observations of accepted watch events. The first role with a watch uses this URL.
+    /// The URL that receives observations of accepted watch events. The first role that opens a watch uses this URL.
     pub witness_url: Option<&'a str>,
     pub metrics: &'a mut Registry,
     pub edge: &'a Metrics,
     pub certificates: &'a Certificates,
     /// A channel: if its value changes, all tasks that watch files check their files at once.
     pub look: &'a channel::Sender<u64>,
-    /// Tasks that run until the process ends. If one ends earlier, the process has failed.
+    /// Tasks that run until the process ends. If one of these tasks ends earlier, the process has failed.
     pub background: &'a mut JoinSet<()>,
     /// The reviewer of the role that owns the policy.
     pub review: Option<Arc<dyn Review>>,
@@ -142,12 +143,12 @@ impl Start<'_> {
         known.downcast_ref::<T>().expect("it is kept by its type").clone()
     }
 
-    /// Stores a value, which [`Self::kept`] returns for the same type.
+    /// Stores a value; [`Self::kept`] returns it for the same type.
     pub fn keep<T: Clone + Send + 'static>(&mut self, value: T) {
         self.shared.0.insert(TypeId::of::<T>(), Box::new(value));
     }
 
-    /// The shared value of type `T`, if one was stored.
+    /// The stored value of type `T`; `None` if no value of this type was stored.
     pub fn kept<T: Clone + Send + 'static>(&self) -> Option<T> {
         self.shared.0.get(&TypeId::of::<T>())?.downcast_ref::<T>().cloned()
     }

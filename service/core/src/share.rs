@@ -1,4 +1,5 @@
-//! The memory that callers and registries can make this process use: one fixed share of the process' memory.
+//! The memory that callers and registries can make this process use, called the share: a fixed fraction of the process'
+//! memory.
 //!
 //! The share is divided among reviews (bodies and image lookups), signatures, and answers of registries, so that none
 //! can use up the memory of the others. A review that exceeds its memory limit is refused. The verification of
@@ -18,7 +19,7 @@ use turns::{Account, Grant, Turns};
 
 /// Smallest memory limit with which the process works, in bytes.
 pub const LEAST: usize = 24 << 20;
-/// Maximum size of the share in bytes, even if the process has no memory limit. A larger share would only help an
+/// Maximum size of [`Share`] in bytes, even if the process has no memory limit. A larger limit would only help an
 /// attacker.
 const MOST: usize = 256 << 20;
 /// The unit in which memory for signatures is counted.
@@ -44,7 +45,8 @@ struct Budget {
     turns: Arc<Turns>,
 }
 
-/// The account under which one image requests memory for its signatures. Images get memory in turn.
+/// The account under which one image requests memory for its signatures. Images get memory in turn (see the module
+/// `turns`).
 #[derive(Debug, Default)]
 pub struct Payer {
     pieces: Account,
@@ -59,10 +61,9 @@ pub struct Reserved {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMemory {
-    /// The request needs more memory than the limit.
     #[error("it needs {needed} bytes of memory and the share for evidence is {most}")]
     TooLarge { needed: usize, most: usize },
-    /// Other requests held the memory until the deadline.
+    /// Other images held the memory until the deadline.
     #[error("other evidence held the memory for it until the deadline")]
     Late,
 }
@@ -83,15 +84,15 @@ impl Share {
         })
     }
 
-    /// A share of `configured` bytes; if `None`, half of the memory that this process may use.
+    /// A [`Share`] of `configured` bytes; if `None`, half of the memory that this process may use.
     pub fn found(configured: Option<usize>) -> Arc<Self> {
         let found = || limit::memory_bytes().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
         Self::of(configured.unwrap_or_else(found))
     }
 
-    /// Memory for calls from other processes of the service, whose bodies are no reviews. The memory for calls is
-    /// additional to the share, and a quarter of the share. The largest call fits together with half of another large
-    /// call.
+    /// Memory for calls from other processes of the service; bodies of these calls are no reviews. The memory for these
+    /// calls is additional to the [`Share`] and a quarter of its size. The largest call fits into this memory together
+    /// with half of another large call.
     pub fn of_calls() -> Arc<ReviewMemory> {
         ReviewMemory::new(Self::found(None).bytes / 4)
     }
@@ -100,7 +101,7 @@ impl Share {
         self.bytes
     }
 
-    /// Bytes that open calls of all listeners may hold, additional to the share: an eighth of the share.
+    /// Bytes that open calls of all listeners may hold, additional to the [`Share`]: an eighth of its size.
     pub fn room_bytes(&self) -> usize {
         self.bytes / 8
     }
@@ -114,8 +115,8 @@ impl Share {
         &self.answers
     }
 
-    /// Waits for memory to read and check a signature of `bytes`, in the turn of `payer`. The caller must release this
-    /// memory before it waits for more.
+    /// Waits in the queue of `payer` for memory to read and check a signature of `bytes`. The caller must release this
+    /// memory before it requests more.
     pub async fn piece(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
         self.pieces.reserve(&payer.pieces, bytes.saturating_mul(JUDGED.0) / JUDGED.1, deadline).await
     }

@@ -1,7 +1,7 @@
 //! HTTP requests to one server over pooled connections, each with a deadline and a size limit.
 //!
 //! This module owns outgoing connections, TLS, pooling and limits. The module knows nothing of registries or
-//! Kubernetes. Redirects and repetitions of answered requests are left to callers.
+//! Kubernetes. Callers handle redirects, and repeat requests if necessary.
 
 mod connection;
 mod proxy;
@@ -35,7 +35,7 @@ pub use tls::{
 };
 pub use x509::{Alternative, Facts, expiry, facts, lists_end};
 
-/// Idle connections older than this are not used again: servers and load balancers close them from 60 s on.
+/// Idle connections older than 25 s are not used again: servers and load balancers close idle connections from 60 s on.
 const IDLE_MAX: Duration = Duration::from_secs(25);
 
 /// The unit in which the memory of answers is counted (see [`Client::holding`]).
@@ -43,16 +43,16 @@ pub const HELD_UNIT_BYTES: usize = 16 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1: one request at a time on a connection.
+    /// HTTP/1.1: one request at a time on each connection.
     Http1,
-    /// HTTP/2: many streams on one connection. Over TLS, the server must choose HTTP/2 by ALPN; without TLS, it is used
-    /// without negotiation.
+    /// HTTP/2: many streams on one connection. Over TLS, the server must choose HTTP/2 by ALPN; without TLS, HTTP/2 is
+    /// used without negotiation.
     Http2,
 }
 
 #[derive(Clone)]
 pub struct Origin {
-    /// Host name or address, without brackets.
+    /// Host name or IP address, without brackets.
     pub host: String,
     pub port: u16,
     /// TLS settings; `None` means plain HTTP.
@@ -62,7 +62,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The `host:port` for the Host header.
+    /// The `host:port` for the Host header of requests.
     pub fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -76,7 +76,7 @@ impl Origin {
 pub struct Limits {
     /// Maximum number of requests at one time; further requests wait, at most until their deadline.
     pub open_max: usize,
-    /// Idle HTTP/1.1 connections kept for later.
+    /// Maximum number of idle HTTP/1.1 connections that are kept.
     pub idle_max: usize,
 }
 
@@ -99,13 +99,12 @@ pub enum AddressError {
 pub enum Error {
     #[error("deadline passed while {doing}")]
     Deadline {
-        /// The step that did not finish in time.
+        /// The step of the request that did not finish in time.
         doing: &'static str,
     },
-    /// No TCP connection could be made.
     #[error("connect to {authority}: {source}")]
     Connect { authority: String, source: std::io::Error },
-    /// The host's address is internal, and an untrusted party named the host.
+    /// The host's address is internal, but an untrusted party named the host.
     #[error("{authority} is at an internal address")]
     Inside { authority: String },
     #[error("the proxy answered {status} when asked for {authority}")]
@@ -115,34 +114,31 @@ pub enum Error {
     Crowded,
     #[error("TLS with {authority}: {source}")]
     Tls { authority: String, source: std::io::Error },
-    /// The server does not speak HTTP/2, which the configuration demands.
     #[error("{authority} did not agree to HTTP/2")]
     NoHttp2 { authority: String },
-    /// The connection failed, or broke the HTTP protocol.
     #[error("HTTP: {}", chain(source))]
     Http {
         #[from]
         source: hyper::Error,
     },
-    /// The connection ended without an answer. Over HTTP/1.1 the request was not processed; over HTTP/2 this is
-    /// unknown.
+    /// The connection ended without an answer. Over HTTP/1.1 the server did not process the request; over HTTP/2 this
+    /// is unknown.
     #[error("the connection ended without an answer")]
     Ended,
-    /// The answer is larger than its cap.
     #[error("the answer is larger than {cap_bytes} bytes")]
     TooLarge { cap_bytes: usize },
 }
 
 impl Error {
-    /// Whether the server's certificate was refused. In this case, the configuration is wrong, but the server is
-    /// reachable.
+    /// Whether the server's certificate was refused. Such an error means that the server is reachable but the
+    /// configuration is wrong.
     pub fn is_certificate(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
     }
 
-    /// Whether the peer does not speak TLS; most often it speaks plain HTTP.
+    /// Whether the server does not speak TLS; most often it speaks plain HTTP.
     pub fn is_no_tls(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -178,7 +174,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A function that takes a piece of an answer and returns whether it wants more.
+/// A function that takes a piece of an answer and returns whether it wants another piece.
 type Take<'a> = &'a mut (dyn FnMut(&Parts, &[u8]) -> bool + Send);
 /// The head of an answer whose body was passed to a [`Take`].
 type Walked = Result<Parts, Error>;
@@ -188,7 +184,7 @@ pub struct Client {
     protocol: Protocol,
     limits: Limits,
     way: Way,
-    /// The address that answered last; `None` behind a proxy, which chooses the address.
+    /// The IP address of the server that answered last; `None` behind a proxy, which chooses the address.
     peer: Mutex<Option<IpAddr>>,
     held: Option<Arc<Semaphore>>,
     open: Arc<Semaphore>,
@@ -196,7 +192,8 @@ pub struct Client {
     shared: Mutex<Option<Arc<Http2>>>,
 }
 
-/// An answer whose body is read in pieces. A drop closes the connection (HTTP/1.1) or resets the stream (HTTP/2).
+/// An answer whose body the caller reads in pieces. If the stream is dropped, the connection closes (HTTP/1.1) or the
+/// stream is reset (HTTP/2).
 pub struct Stream {
     body: Incoming,
     link: Link,
@@ -208,7 +205,6 @@ enum Link {
 }
 
 impl Client {
-    /// A client that has no connection yet.
     pub fn new(mut origin: Origin, protocol: Protocol, limits: Limits) -> Self {
         // Set here once, so that connections share the settings and resume TLS sessions.
         if let (Some(tls), Protocol::Http2) = (&mut origin.tls, protocol) {
@@ -269,7 +265,7 @@ impl Client {
         self
     }
 
-    /// The address of the last connection; `None` before the first one and behind a proxy.
+    /// The IP address of the last connection; `None` before the first connection and behind a proxy.
     pub fn peer(&self) -> Option<IpAddr> {
         *self.peer.lock()
     }
@@ -292,8 +288,8 @@ impl Client {
         Box::pin(self.read(request, (cap_bytes, BytesMut::new()), held, deadline))
     }
 
-    /// Like [`Self::fetch`], for a caller that has already reserved memory for `cap_bytes`: the answer counts nowhere
-    /// else.
+    /// Like [`Self::fetch`], for a caller that has already reserved memory for `cap_bytes`: no other limit counts the
+    /// answer.
     pub fn fetch_reserved(
         &self,
         request: Request<Bytes>,
@@ -328,7 +324,7 @@ impl Client {
     }
 
     /// Sends `request` and passes the body of the answer to `take` piece by piece, until `take` wants no more. The
-    /// client keeps no piece.
+    /// client stores no piece of the body.
     pub fn pieces<'a>(&'a self, request: Request<Bytes>, deadline: Instant, take: Take<'a>) -> BoxFuture<'a, Walked> {
         Box::pin(self.walk(request, deadline, take))
     }
@@ -357,7 +353,8 @@ impl Client {
         timeout_at(deadline, work).await.unwrap_or(Err(Error::Deadline { doing: "waiting for the answer" }))
     }
 
-    /// Sends `request` and returns as soon as the head of the answer is there. HTTP/1.1 uses a new connection.
+    /// Sends `request` and returns as soon as the head of the answer has arrived. Over HTTP/1.1, `stream` uses a new
+    /// connection.
     ///
     /// Streams do not count against [`Limits::open_max`], because they live long and would block other requests.
     pub fn stream(
@@ -439,7 +436,7 @@ impl Client {
         Ok((response, Link::Many(connection)))
     }
 
-    /// Keeps one of several HTTP/2 connections that were opened at the same time; the other connections end with their
+    /// Keeps one of several HTTP/2 connections that were opened at the same time; each other connection ends after its
     /// requests.
     fn share(&self, fresh: Http2) -> Arc<Http2> {
         let mut shared = self.shared.lock();
@@ -475,14 +472,15 @@ impl Client {
     }
 }
 
-/// The memory of the shared limit that one answer holds.
+/// The memory for one answer, reserved from the limit that answers share.
 struct PooledConnection<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,
 }
 
 impl PooledConnection<'_> {
-    /// Reserves memory for `bytes` in total. The first unit of memory is free, so that small answers never fail.
+    /// Reserves memory for `bytes` of the answer in total. The first unit of memory is not counted, so that small
+    /// answers never fail.
     fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let has = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
         let more = (bytes / HELD_UNIT_BYTES).saturating_sub(has);
@@ -514,7 +512,6 @@ impl Stream {
         Ok(None)
     }
 
-    /// Whether the connection of this stream is still open.
     pub fn is_open(&self) -> bool {
         match &self.link {
             Link::One(connection) => connection.is_open(),

@@ -1,8 +1,8 @@
-//! The command `inject apply`: creates index, program, chunks, a Service and the seed's Pod, and waits until the seed
-//! serves.
+//! The command `inject apply`: creates the index, program, chunks, a Service and the Pod of the injected program, and
+//! waits until the program serves.
 //!
-//! Every step can be repeated: existing correct objects stay. So the same command finishes a run that was interrupted
-//! at any time.
+//! Every step can be repeated, because correct existing objects are not changed. So the same command completes an
+//! injection that was interrupted at any time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,38 +22,39 @@ use super::progress::Progress;
 use super::send::{self, Sent};
 use super::status::{events, is_ready, node_port};
 
-/// Time between two reads of the seed's Pod while it starts.
+/// Time between two reads of the injected program's Pod while it starts.
 const LOOK: Duration = Duration::from_millis(500);
 /// Time limit for the service account of a new namespace to appear.
 const ACCOUNT: Duration = Duration::from_mins(1);
-/// Maximum number of requests for another node port, if the assigned port should stay free.
+/// Maximum number of requests for another node port, if the assigned port is one to leave free.
 const PORTS_MAX: u32 = 10;
-/// Pause before the request for another node port.
+/// Pause before each request for another node port.
 const PORT_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Options {
     pub binary: Vec<u8>,
-    /// The demands on the seed's node. The node's architecture must be that of the program.
+    /// The demands on the node of the injected program. The node's architecture must be the architecture of the
+    /// program.
     pub needs: Needs,
-    /// An image from whose file system the seed runs. If it is set and no node is named, the scheduler chooses the
-    /// node.
+    /// An image in whose file system the injected program runs. If an image is set and no node is named, the scheduler
+    /// chooses the node.
     pub image: Option<String>,
     pub reach: Reach,
     /// Node ports that should stay free.
     pub avoided_ports: Vec<u16>,
     /// Maximum number of chunks that are sent at one time.
     pub parallel: usize,
-    /// How long the seed may take until it serves, in addition to the time that the kubelet needs for its chunks.
+    /// Longest time until the injected program serves, in addition to the time that the kubelet needs for its chunks.
     pub wait: Duration,
-    /// Whether an existing run is removed before this run starts.
+    /// Whether an earlier injection of the same name is removed first.
     pub replace: bool,
 }
 
 #[derive(Debug)]
 pub struct Applied {
     pub sent: Sent,
-    /// The number of chunks that existed and were correct.
+    /// The number of chunks that already existed and were correct.
     pub kept: usize,
     pub node_port: Option<u16>,
     pub cluster_ip: String,
@@ -144,7 +145,8 @@ async fn run(cluster: &Cluster, options: &Options) -> Result<Run, Error> {
     Ok(Run { image: place.image, node: Some(place.node), architecture, tolerations })
 }
 
-/// Applies a `ConfigMap`. An existing `ConfigMap` with other bytes is immutable, so it is deleted and created again.
+/// Applies the `ConfigMap` `object`. An existing `ConfigMap` with other bytes is deleted and created again, because it
+/// is immutable.
 async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::Bytes) -> Result<(), Error> {
     match cluster.apply("configmaps", name, object.clone()).await {
         Err(error) if error.status() == Some(StatusCode::UNPROCESSABLE_ENTITY) => {

@@ -1,4 +1,4 @@
-//! The clean-up of an injection: deletes all its objects, even those of a failed run, and checks that they are gone.
+//! The clean-up of an injection: deletes all its objects, even of a failed injection, and checks that they are gone.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::metadata::Metadata;
 const GONE: Duration = Duration::from_mins(3);
 /// Time between two checks whether the objects are gone.
 const LOOK: Duration = Duration::from_millis(500);
-/// The resources of an injection in the order of deletion. The index is deleted last, because it owns all others; so an
-/// interrupted clean-up can be repeated.
+/// The resources of an injection, in the order in which they are deleted. The index is deleted last, because it owns
+/// all other objects; so an interrupted clean-up can be repeated.
 const RESOURCES: [&str; 3] = ["pods", "services", "configmaps"];
 
-/// Deletes all objects and waits until they are gone; returns their number.
+/// Deletes all objects of the injection and waits until they are gone; returns their number.
 pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
     let names = &cluster.names;
     let (mut found, mut strangers) = (0, false);

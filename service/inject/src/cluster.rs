@@ -22,7 +22,7 @@ use service_core::kube::{self, Client, LIST_PAGE, Write};
 /// Time for which an API server may fail or be silent before an injection stops. The restart of a control plane takes a
 /// minute or two.
 pub const PATIENCE: Duration = Duration::from_mins(5);
-/// Time limit for applying a large object: a slow control plane needs seconds for a megabyte.
+/// Time limit for applying a large object, because a slow control plane needs seconds for a megabyte.
 pub const APPLY_TIME: Duration = Duration::from_secs(30);
 /// First delay between two attempts of a request; the delay doubles each time.
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -33,26 +33,24 @@ const OBJECT_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused or did not answer.
+    /// The API server refused the request or did not answer.
     #[error("failed to {doing}: {source}{}", explain::advice(source))]
     Api {
         doing: String,
         /// The error of the last attempt.
         source: kube::Error,
     },
-    /// The answer is not a valid object.
     #[error("failed to {doing}: the API server answered with something else than an object: {source}")]
     Answer { doing: String, source: serde_json::Error },
     /// A problem that a person must solve.
     #[error("{0}")]
     Refused(String),
-    /// The file with the payload cannot be read.
     #[error("the payload's file: {0}")]
     File(#[from] std::io::Error),
 }
 
 impl Error {
-    /// The status of the answer; `None` if there was none.
+    /// The status of the API server's answer; `None` if there was no answer.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Api { source, .. } => source.status(),
@@ -84,7 +82,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Repeats a request until it succeeds, or is refused for a reason that a repetition would not change.
+    /// Repeats a request until it succeeds, or is refused for a reason that another attempt would not change.
     pub async fn patiently<T, F>(&self, doing: &str, ask: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, kube::Error>>,
@@ -105,7 +103,7 @@ impl Cluster {
         }
     }
 
-    /// Reads an object; `None` if it does not exist.
+    /// Reads an object; `None` if the object does not exist.
     pub async fn read(&self, path: &str) -> Result<Option<Value>, Error> {
         let doing = format!("read {path}");
         let read = || self.client.read_at_most(path, OBJECT_BYTES_MAX, Instant::now() + APPLY_TIME);
@@ -124,8 +122,8 @@ impl Cluster {
         object::<Partial>(&doing, &bytes).map(|partial| partial.metadata)
     }
 
-    /// Deletes an object, or with a query a collection; returns whether it existed. Dependent objects are deleted in
-    /// the background.
+    /// Deletes an object, or a collection if `path` has a query; returns whether the object existed. Dependent objects
+    /// are deleted in the background.
     pub async fn delete(&self, path: &str) -> Result<bool, Error> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
         let deleted =
@@ -137,13 +135,13 @@ impl Cluster {
         }
     }
 
-    /// The metadata of all objects in a list, read in pages. `path` includes a query.
+    /// The metadata of all objects in a list, which is read in pages. `path` includes a query.
     pub async fn metadata(&self, path: &str) -> Result<Vec<Metadata>, Error> {
         let partials: Vec<Partial> = self.pages(path, |page| self.client_metadata(page)).await?;
         Ok(partials.into_iter().map(|partial| partial.metadata).collect())
     }
 
-    /// All objects in a list, parsed as `T`, read in pages. `path` includes a query.
+    /// All objects in a list, parsed as `T`; the list is read in pages. `path` includes a query.
     pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
         self.pages(path, |page| self.client_page(page)).await
     }
@@ -188,7 +186,7 @@ impl Cluster {
     }
 }
 
-/// Whether a repetition may succeed: there was no answer, too many requests, a failing server, or a conflict with
+/// Whether another attempt may succeed: there was no answer, too many requests, a failing server, or a conflict with
 /// another write.
 pub fn is_temporary(error: &kube::Error) -> bool {
     match error {

@@ -29,23 +29,25 @@ use service_registry::{Hosts, Registry};
 const CHUNK_BYTES: u32 = 512 << 10;
 /// Default number of chunks that are sent at one time.
 const PARALLEL: usize = 4;
-/// Maximum number of chunks that are sent at one time: each uses some megabytes of memory, and a control plane has
-/// other work.
+/// Maximum number of chunks that are sent at one time, because each chunk uses some megabytes of memory, and a control
+/// plane has other work.
 const PARALLEL_MAX: usize = 16;
-/// Default time until the seed must serve, in addition to the time that the kubelet needs for its chunks.
+/// Default time in seconds until the injected program must serve, in addition to the time that the kubelet needs for
+/// its chunks.
 const WAIT_SECONDS: u64 = 60;
 
-/// Commands of an injection.
+/// The subcommands of `longhaul-service inject`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Pack the images and print the plan of the injection. Nothing is sent to the cluster.
+    /// Pack the images and print the plan of the injection. `plan` changes nothing in the cluster.
     Plan(PlanArgs),
     /// Bring the images into the cluster and wait until they are served. Run the same command again to continue after
     /// an interruption.
     Apply(ApplyArgs),
-    /// Print the state of an injection, and the reason if it does not serve. Exit 0 if it serves, otherwise 1.
+    /// Print the state of an injection, and the reason if it does not serve. Exit with 0 if it serves, otherwise with
+    /// 1.
     Status(Where),
-    /// Remove all objects of an injection, even of a failed one.
+    /// Remove all objects of an injection, even of a failed injection.
     Clean(Where),
 }
 
@@ -73,7 +75,7 @@ pub struct Pack {
     /// Take only the image for this platform from an index, for example linux/amd64.
     #[arg(long)]
     platform: Option<String>,
-    /// Bytes of a chunk before encoding; at most 1048576.
+    /// Size of a chunk before encoding, in bytes; at most 1048576.
     #[arg(long, default_value_t = CHUNK_BYTES)]
     chunk_bytes: u32,
     /// A configuration file of this service, whose registries, credentials and mirrors are used.
@@ -88,23 +90,24 @@ pub struct Pack {
     work_dir: Option<PathBuf>,
 }
 
-/// Where the seed runs.
+/// The node and image for the injected program.
 #[derive(Debug, Args)]
 pub struct Placing {
-    /// The program of the seed. Default: `longhaul-seed` in the folder of this program.
+    /// The injected program. Default: `longhaul-seed` in the folder of this program.
     #[arg(long)]
     seed: Option<PathBuf>,
-    /// Run the seed in this image instead of an image that a node already has. Without --node, the scheduler chooses
-    /// the node.
+    /// Run the injected program in this image instead of an image that a node already has. Without --node, the
+    /// scheduler chooses the node.
     #[arg(long)]
     node_image: Option<String>,
-    /// Run the seed on this node.
+    /// Run the injected program on this node.
     #[arg(long)]
     node: Option<String>,
     /// A taint to tolerate: `KEY[=VALUE][:EFFECT]`. May be given several times.
     #[arg(long = "tolerate", value_name = "TAINT")]
     tolerations: Vec<String>,
-    /// Do not use images from this registry host, because the seed replaces this registry. May be given several times.
+    /// Do not use images from this registry host, because the injected program replaces this registry. May be given
+    /// several times.
     #[arg(long = "avoid-host", value_name = "HOST")]
     avoided_hosts: Vec<String>,
 }
@@ -132,7 +135,7 @@ pub struct ApplyArgs {
     pack: Pack,
     #[command(flatten)]
     placing: Placing,
-    /// How clients reach the seed.
+    /// How clients reach the injected program.
     #[arg(long, value_enum, default_value = "node-port")]
     service: Reach,
     /// A node port to leave free for the future registry. May be given several times.
@@ -141,10 +144,10 @@ pub struct ApplyArgs {
     /// Maximum number of chunks to send at one time while the server answers promptly.
     #[arg(long, default_value_t = PARALLEL, value_parser = parallel)]
     parallel: usize,
-    /// Seconds for the seed to start serving. Half a second for each chunk is added.
+    /// Seconds until the injected program must serve. Half a second for each chunk is added to this time.
     #[arg(long, default_value_t = WAIT_SECONDS)]
     wait_seconds: u64,
-    /// Remove an earlier run of the same name first.
+    /// First remove an earlier injection of the same name.
     #[arg(long)]
     replace: bool,
 }
@@ -157,14 +160,14 @@ fn parallel(text: &str) -> Result<usize, String> {
 /// The functions of the main program that the `inject` commands use.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// Loads the configuration at a path; without a path, that of an empty file.
+    /// Loads the configuration file at a path; without a path, the configuration of an empty file.
     pub load: fn(Option<&Path>) -> Result<Config, Error>,
     pub judge: Judge,
-    /// Finds the API server of a kubeconfig; without one, that of the environment.
+    /// Finds the API server of a kubeconfig; without a kubeconfig, the API server that the environment names.
     pub cluster: fn(Option<&Path>) -> Result<kube::Cluster>,
 }
 
-/// Runs the command; returns whether it succeeded. `program` provides the signature check for `--verify`.
+/// Runs the `inject` command; returns whether it succeeded. `program` contains the signature check for `--verify`.
 pub async fn run(command: Command, program: Program) -> Result<bool> {
     match command {
         Command::Plan(arguments) => plan(&arguments, program).await.map(|()| true),
@@ -336,7 +339,7 @@ fn described(packed: &Packed, binary_bytes: usize) -> String {
     text
 }
 
-/// Text with the names of the images at the seed's registry.
+/// The names of the images at the registry of the injected program, as text for users.
 fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     let sent = &applied.sent;
     let mut text = format!(
@@ -359,7 +362,7 @@ fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     text
 }
 
-/// The status as text for people.
+/// The status of the injection, as text for users.
 fn shown(status: &Status, at: &Where) -> String {
     let Some(index) = &status.index else {
         return format!("no injection `{}` in namespace {}\n", at.name, at.namespace);

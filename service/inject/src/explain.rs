@@ -1,7 +1,7 @@
 //! Explains failures of an injection, with a remedy for each.
 //!
-//! The functions take the API server's answers, the Pod, its events and the counted chunks; they return findings and do
-//! no I/O.
+//! The functions take the API server's answers, the Pod and its events; they return findings or remedies, and do no
+//! I/O.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use service_core::kube;
 
-/// Maximum number of characters that are shown of a message from the API server.
+/// Maximum number of characters of the API server's message that are shown.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// A finding: a reason why the seed does not serve, or the fact that it serves.
+/// A finding: a reason why the injected program does not serve, or the fact that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub what: String,
-    /// How to solve the problem; empty if unknown.
+    /// How to solve the problem; empty if no solution is known.
     pub remedy: String,
     /// Whether the problem may disappear by itself.
     pub passes: bool,
@@ -30,7 +30,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// An event of the Pod, from either events API.
+/// An event of the Pod, from `v1` or `events.k8s.io/v1`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
@@ -38,7 +38,7 @@ pub struct Event {
     pub message: String,
 }
 
-/// How to solve a failed request, with a leading separator; empty if unknown.
+/// How to solve a failed request, with a leading separator; empty if no solution is known.
 pub fn advice(error: &kube::Error) -> String {
     let kube::Error::Status { status, message, .. } = error else { return String::new() };
     let message = message.as_deref().unwrap_or_default();
@@ -79,7 +79,7 @@ fn refusal(status: u16, message: &str) -> Option<String> {
     Some(remedy.to_owned())
 }
 
-/// Findings from the Pod and its events. `events` are ordered by time.
+/// Findings from the injected program's Pod and the Pod's events. The events in `events` are ordered by time.
 pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let status = &pod["status"];
@@ -183,7 +183,7 @@ fn text(value: &Value) -> String {
     shown(value.as_str().unwrap_or_default())
 }
 
-/// A text from the API server, on one line.
+/// Makes one line of a text from the API server.
 fn shown(text: &str) -> String {
     let text: String =
         text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(SHOWN_CHARS_MAX).collect();

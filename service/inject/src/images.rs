@@ -1,4 +1,4 @@
-//! The images of a payload: names, manifests and blobs. A blob that several images share is stored once.
+//! The images of a payload: names, manifests and blobs. A blob that several images need is stored once.
 //!
 //! This module finds the components of an image (configuration, layers, images of an index, referrers) and the source
 //! of their bytes. A source is a [`Shelf`]: a folder, an archive, or images that were fetched from a registry.
@@ -36,14 +36,13 @@ pub enum ImagesError {
     #[error("`{text}`: {what}")]
     Source {
         text: String,
-        /// The text to write instead.
+        /// The text to write on the command line instead.
         what: String,
     },
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: {what}", path.display())]
     Shape { path: PathBuf, what: String },
-    /// A blob that an image needs is missing.
     #[error("{}: sha256:{digest} is missing, which {of} needs", path.display())]
     Missing {
         /// The path at which the blob was expected.
@@ -55,7 +54,7 @@ pub enum ImagesError {
     #[error("{image}: {cause}")]
     Registry {
         image: String,
-        /// Why the registry did not deliver it.
+        /// Why the registry did not deliver the object.
         cause: String,
     },
 }
@@ -68,7 +67,7 @@ pub struct Blob {
 
 #[derive(Debug, Clone)]
 enum Storage {
-    /// A file, of which the blob starts at this offset.
+    /// The blob is in a file and starts at this offset.
     File(PathBuf, u64),
     Memory(Vec<u8>),
 }
@@ -127,8 +126,8 @@ pub struct Images {
 }
 
 impl Images {
-    /// Adds the image of `descriptor` as `name`, with all its components. With `platform` (such as `linux/amd64`), only
-    /// the image for that platform is taken from an index.
+    /// Adds the image of `descriptor` under `name`, with all its components. With `platform` (such as `linux/amd64`),
+    /// only the image for that platform is taken from an index.
     fn put(
         &mut self,
         shelf: &dyn Shelf,
@@ -294,11 +293,11 @@ impl Images {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     pub name: Name,
-    /// The image's name at its source, with the host. Policies match this name.
+    /// The image's name with host, as its source names it. Policies match this name.
     pub known_as: String,
 }
 
-/// The name of an image in the seed's registry.
+/// The name of an image in the registry of the injected program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     pub repository: String,
@@ -306,7 +305,8 @@ pub struct Name {
 }
 
 impl Taken {
-    /// Parses an image reference. The result has no host, because the seed serves the images of all hosts.
+    /// Parses the image reference in `text`. The parsed name has no host, because the injected program serves the
+    /// images of all hosts.
     fn parse(text: &str) -> Result<Self, ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
         Ok(Self::of(Image::parse(text).map_err(|error| wrong(error.to_string()))?))

@@ -1,6 +1,6 @@
 //! The objects that contain a payload: their names, labels and content.
 //!
-//! The `ConfigMap` of the index owns all other objects: if it is deleted, the cluster deletes the others.
+//! The `ConfigMap` of the index owns all other objects: if it is deleted, the cluster deletes the other objects too.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use super::place::Taint;
 /// The field manager under which the objects are applied (server-side apply).
 pub const FIELD_MANAGER: &str = "longhaul-inject";
 pub const PORT: u16 = 5000;
-/// The label with the run to which an object belongs.
+/// The label with the run ([`service_seed::index::Index::run`]) to which an object belongs.
 pub const RUN_LABEL: &str = "longhaul.dev/run";
 /// The label with the purpose of an object: `index`, `binary`, `payload`, `seed`.
 pub const PART_LABEL: &str = "longhaul.dev/part";
@@ -25,13 +25,13 @@ const MANAGED_LABEL: &str = "app.kubernetes.io/managed-by";
 const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 pub const INDEX_KEY: &str = "index";
 pub const BINARY_KEY: &str = "longhaul-seed";
-/// The user id of the seed. Clusters with `RunAsAny` and clusters that forbid root accept this user id.
+/// The user id of the injected program. Clusters with `RunAsAny` and clusters that forbid root accept this user id.
 const USER: u32 = 65_532;
-/// Grace period of the seed's Pod; the seed finishes open answers within fifteen seconds.
+/// Grace period of the Pod in seconds; the injected program finishes open answers within fifteen seconds.
 const GRACE_SECONDS: u32 = 20;
-/// Size of the seed's folder beyond the size of the unpacked files, in bytes: for the file system itself.
+/// Additional size of the program's folder for the file system itself, beyond the unpacked files, in bytes.
 const SLACK_BYTES: u64 = 16 << 20;
-/// Longest name of an injection. Names of chunks have eighteen more characters, and labels may have 63.
+/// Longest name of an injection, in characters. Names of chunks have eighteen more characters, and labels may have 63.
 pub const NAME_CHARS_MAX: usize = 45;
 
 #[derive(Debug, Clone)]
@@ -49,17 +49,17 @@ pub struct Owner {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reach {
-    /// Through a node port, which container runtimes need.
+    /// Clients use a node port, which container runtimes need.
     NodePort,
-    /// Inside the cluster only, through a Service.
+    /// Clients inside the cluster use a Service.
     ClusterIp,
 }
 
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The image from whose file system the seed runs.
+    /// The image in whose file system the injected program runs.
     pub image: String,
-    /// The node; if `None`, the scheduler chooses.
+    /// The node of the Pod; if `None`, the scheduler chooses a node.
     pub node: Option<String>,
     /// The required architecture, if the scheduler chooses the node.
     pub architecture: String,
@@ -79,13 +79,13 @@ impl Names {
         format!("{}-payload-{}", self.name, chunk_name(number))
     }
 
-    /// The API path of a namespaced resource of the core group, or of one object.
+    /// The API path of a namespaced resource of the core group, or of one object of this resource.
     pub fn path(&self, resource: &str, name: &str) -> String {
         let slash = if name.is_empty() { "" } else { "/" };
         format!("/api/v1/namespaces/{}/{resource}{slash}{name}", self.namespace)
     }
 
-    /// The path of a server-side apply. If another field manager owns a field, the request fails with a conflict.
+    /// The API path of a server-side apply. If another field manager owns a field, the request fails with a conflict.
     pub fn applied(&self, resource: &str, name: &str) -> String {
         format!("{}?fieldManager={FIELD_MANAGER}", self.path(resource, name))
     }
@@ -94,8 +94,8 @@ impl Names {
         format!("labelSelector={MANAGED_LABEL}%3D{FIELD_MANAGER},{INSTANCE_LABEL}%3D{}", self.name)
     }
 
-    /// Whether an object belongs to this injection, by field manager, instance label and owner. An object of another
-    /// program may have the same labels or the same name.
+    /// Whether an object belongs to this injection, by field manager, instance label and owner. Labels alone prove
+    /// nothing: an object of another program may have the same labels or name.
     pub fn owns(&self, metadata: &Metadata) -> bool {
         let has = |label: &str, value: &str| metadata.labels.get(label).is_some_and(|found| found == value);
         let is_index = metadata.name == self.index();
@@ -103,7 +103,7 @@ impl Names {
         has(MANAGED_LABEL, FIELD_MANAGER) && has(INSTANCE_LABEL, &self.name) && (is_index || is_owned())
     }
 
-    /// Whether this injection uses an object of the type `resource` with this name.
+    /// Whether this injection uses an object of the type `resource` with the name `name`.
     pub fn wants(&self, resource: &str, name: &str) -> bool {
         match resource {
             "configmaps" => {
@@ -116,7 +116,7 @@ impl Names {
         }
     }
 
-    /// A query for the chunks of this injection.
+    /// A query that selects the chunks of this injection.
     pub fn payload_selector(&self) -> String {
         format!("{},{PART_LABEL}%3Dpayload", self.selector())
     }
@@ -168,7 +168,7 @@ impl Names {
         })
     }
 
-    /// The seed's Pod. The Pod has no rights, no token, and only one writable folder.
+    /// The Pod of the injected program. The Pod has no rights, no token, and only one writable folder.
     pub fn pod_object(&self, index: &Index, run: &Run, owner: &Owner) -> Value {
         let digest = Digest::of(index.to_text().as_bytes()).to_string();
         let groups = index.chunks.chunks(index.group as usize);
@@ -247,7 +247,7 @@ impl Names {
         pod
     }
 
-    /// A projected volume for several chunks; with one volume per chunk, a Pod would have thousands of volumes.
+    /// A projected volume for several chunks, because a Pod with one volume per chunk would have thousands of volumes.
     fn projected(&self, group: usize, chunks: &[service_seed::index::Chunk]) -> Value {
         let sources: Vec<Value> =
             chunks.iter().map(|chunk| json!({"configMap": {"name": self.chunk(chunk.number)}})).collect();
@@ -255,8 +255,8 @@ impl Names {
     }
 }
 
-/// A `ConfigMap` with bytes. The JSON is written by hand, because a JSON library would copy the bytes twice more. The
-/// `ConfigMap` is immutable, so that the kubelet need not watch it and nobody changes it by mistake.
+/// A `ConfigMap` that contains `bytes`. The JSON is written by hand, because a JSON library would copy the bytes twice
+/// more. The `ConfigMap` is immutable, so that the kubelet need not watch it and no user changes it by mistake.
 fn carrying(metadata: &Value, key: &str, bytes: &[u8]) -> Bytes {
     let encoding = base64_simd::STANDARD;
     let mut text = String::with_capacity(encoding.encoded_length(bytes.len()) + 1_024);
@@ -366,7 +366,8 @@ mod tests {
         assert!(object.len() * 100 < bytes.len() * 134, "{}", object.len());
     }
 
-    /// The Pod with the most chunks stays below etcd's limit of 1.5 MiB, even with fields that the server adds.
+    /// The Pod with the maximum number of chunks stays below etcd's limit of 1.5 MiB, even with fields that the server
+    /// adds.
     #[test]
     fn the_pod_of_the_most_chunks_fits_etcd() {
         let names = Names { namespace: "n".repeat(63), name: "n".repeat(NAME_CHARS_MAX) };

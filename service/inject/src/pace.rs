@@ -1,21 +1,21 @@
 //! The rate of sending: how many chunks are sent at one time, depending on the server's answers.
 //!
-//! The number of chunks starts at one and grows by one for each round of prompt answers; slow answers and refusals
-//! reduce it. If the API server states a delay, no chunk is sent until the delay has passed.
+//! The number n of chunks starts at one and grows by one after n prompt answers; slow answers and refusals reduce n. If
+//! the API server states a delay, no chunk is sent until the delay has passed.
 
 use std::time::{Duration, Instant};
 
 /// The first delay after a refusal that states no delay; the delay doubles with each further refusal in a row.
 const BACKOFF: Duration = Duration::from_millis(500);
-/// Longest delay after a refusal. Even if the server states an hour, the next request is sent after this time, because
-/// the server may have been restarted.
+/// Longest delay after a refusal. Even if the server states a longer delay, the next request is sent after one minute,
+/// because the server may have been restarted.
 const WAIT_MAX: Duration = Duration::from_mins(1);
-/// An answer this many times slower than the fastest one shows that the server is busy.
+/// An answer this many times slower than the fastest answer shows that the server is busy.
 const SLOW_TIMES: u32 = 4;
-/// An answer faster than this is never slow.
+/// An answer within this time never counts as slow.
 const SLOW_LEAST: Duration = Duration::from_millis(200);
-/// Weight of the newest answer in the fastest time, which slowly adapts: the fastest time of an hour ago may not be
-/// possible now.
+/// A slower answer raises the fastest time by at most one part in this number, because the fastest time of an hour ago
+/// may not be possible now.
 const FORGET: u32 = 64;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Pace {
     /// Maximum number of chunks that may be unanswered at present.
     window: usize,
     most: usize,
-    /// The number of prompt answers since the window changed.
+    /// The number of prompt answers since `window` changed.
     prompt: usize,
     /// The time of the fastest answer, which slowly adapts to later answers.
     best: Option<Duration>,
@@ -35,13 +35,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A rate with at most `most` unanswered chunks.
+    /// A rate that allows at most `most` unanswered chunks.
     pub fn new(most: usize, now: Instant) -> Self {
         Self { window: 1, most: most.max(1), prompt: 0, best: None, refusals: 0, until: None, progress: now }
     }
 
-    /// Whether a further chunk may be sent while `open` chunks are unanswered. If not, the error is the delay; `None`
-    /// means to wait until an open chunk is answered.
+    /// Whether one more chunk may be sent while `open` chunks are unanswered. If no chunk may be sent, the error is the
+    /// delay; `None` means to wait until an open chunk is answered.
     pub fn may_send(&self, open: usize, now: Instant) -> Result<(), Option<Duration>> {
         match self.until {
             Some(until) if until > now => Err(Some(until - now)),
@@ -68,7 +68,8 @@ impl Pace {
         }
     }
 
-    /// Records that the server refused a chunk for now, with the delay that it states. `random` is from 0 to 1.
+    /// Records that the server refused a chunk at present; `named` is the delay that the server states. The number
+    /// `random` is from 0 to 1.
     pub fn refused(&mut self, named: Option<Duration>, random: f64, now: Instant) {
         let backoff = BACKOFF * 2_u32.saturating_pow(self.refusals.min(16));
         let backoff = backoff.min(WAIT_MAX).mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
@@ -131,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any answers of the server, a further chunk may be sent after at most a minute, and the number of
+        /// For any answers of the server, another chunk may be sent after at most a minute, and the number of
         /// unanswered chunks never exceeds the limit.
         #[test]
         fn never_stuck_and_never_too_many(answers in prop::collection::vec((any::<bool>(), 0..100_000_u64, 0.0..1.0_f64), 0..200)) {

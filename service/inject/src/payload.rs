@@ -1,7 +1,7 @@
-//! The payload: one compressed archive of images in a file. An index describes its chunks.
+//! The payload: one compressed archive of images in a file. An index describes the chunks of the payload.
 //!
-//! Equal images give equal bytes, so that an interrupted transfer continues with the same run. The digest of every blob
-//! is checked while the payload is written, so a damaged blob is found before the transfer and not in the cluster.
+//! Equal images give equal bytes, so that an interrupted transfer continues. The digest of every blob is checked while
+//! the payload is written, so a damaged blob is found before the transfer and not in the cluster.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -15,13 +15,13 @@ use sha2::{Digest as _, Sha256};
 
 use super::images::{Images, ImagesError};
 
-/// Smallest chunk size in bytes: smaller objects would cost a cluster more than the bytes they contain.
+/// Smallest chunk size in bytes, because smaller objects would cost a cluster more than the bytes they contain.
 const CHUNK_BYTES_LEAST: u32 = 4 << 10;
-/// Number of chunks in one folder of the seed's Pod, which is one projected volume. A kubelet holds the content of a
-/// volume in memory while it writes the volume.
+/// Number of chunks in one folder of the Pod, which is one projected volume. A kubelet holds the content of a volume in
+/// memory while it writes the volume.
 pub const GROUP: u32 = 32;
-/// The window of the compression as a power of two, which decides how much memory the seed needs. Images are already
-/// compressed, so a larger window gains nothing.
+/// The window of the compression as a power of two, which decides how much memory the injected program needs. Images
+/// are already compressed, so a larger window gains nothing.
 const WINDOW_LOG: u32 = 18;
 /// The level of the compression: zstd's default.
 const LEVEL: i32 = 3;
@@ -33,18 +33,14 @@ pub enum PayloadError {
     Images(#[from] ImagesError),
     #[error("the payload's file: {0}")]
     File(#[from] io::Error),
-    /// The bytes of a blob have another digest than the manifests state.
     #[error("sha256:{digest}: its bytes have the digest {found}")]
     Blob { digest: Digest, found: Digest },
-    /// The chunk size is outside the limits.
     #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
-    /// The payload has more chunks than an index can describe and a Pod can mount.
     #[error(
         "{chunks} chunks of {chunk_bytes} bytes are too many: an index describes {CHUNKS_MAX}, so take larger chunks (up to {CHUNK_BYTES_MAX} bytes) or fewer images"
     )]
     Chunks { chunks: u64, chunk_bytes: u32 },
-    /// The payload exceeds a limit of the seed.
     #[error("{what} of {most} is exceeded: take fewer images")]
     Bound { what: &'static str, most: usize },
 }
@@ -53,7 +49,7 @@ pub enum PayloadError {
 pub struct Payload {
     file: File,
     pub index: Index,
-    /// Bytes of all files in the archive, uncompressed.
+    /// Number of bytes of all files in the archive, uncompressed.
     pub unpacked_bytes: u64,
 }
 
@@ -151,7 +147,7 @@ impl<W: Write> Archive<W> {
         self.file(name, content.len() as u64, &mut &content[..])
     }
 
-    /// Writes a file entry without owner and time, so that equal content gives equal bytes.
+    /// Writes the archive entry of a file without owner and time, so that equal content gives equal bytes.
     fn file(&mut self, name: &str, bytes: u64, content: &mut dyn Read) -> Result<(), PayloadError> {
         let mut header = tar::Header::new_ustar();
         header.set_path(name)?;

@@ -1,6 +1,6 @@
-//! Chooses where the seed runs: a node that accepts the seed's Pod, and an image that this node already has.
+//! Chooses where the injected program runs: a node that accepts its Pod, and an image that this node already has.
 //!
-//! The seed is one static program and needs nothing from the image except a file system to start in. The functions take
+//! The injected program is static and needs nothing from the image except a file system to start in. The functions take
 //! objects as the API server returns them; missing fields count as empty.
 
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::quantity::milli;
 
-/// CPU request of the seed's Pod, in thousandths of a processor.
+/// CPU request of the injected program's Pod, in thousandths of a processor.
 pub const CPU_MILLI: i128 = 500;
-/// Memory request of the seed's Pod, in bytes.
+/// Memory request of the injected program's Pod, in bytes.
 pub const MEMORY_BYTES: i128 = 64 << 20;
 /// Maximum number of reasons that are shown if no node is suitable.
 const REASONS_MAX: usize = 20;
@@ -39,7 +39,7 @@ struct NodeSpec {
     taints: Vec<Taint>,
 }
 
-/// A taint of a node; with an operator, a toleration of a Pod.
+/// A taint of a node, or (with an operator) a toleration of a Pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Taint {
@@ -128,7 +128,7 @@ struct ContainerStatus {
     state: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
-/// The demands on the seed's node and image.
+/// The demands on the node and image of the injected program.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
     /// The architecture as in `nodeInfo.architecture`: `amd64`, `arm64`.
@@ -136,20 +136,20 @@ pub struct Needs {
     pub node: Option<String>,
     /// Tolerated taints: `key` or `key=value`, each with an optional `:effect`.
     pub tolerations: Vec<String>,
-    /// Registry hosts whose images are not used, because the seed replaces these registries.
+    /// Registry hosts whose images are not used, because the injected program replaces these registries.
     pub avoided_hosts: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     pub node: String,
-    /// The image as a Pod writes it, with its digest if known.
+    /// The image as a Pod writes it, with its digest if the digest is known.
     pub image: String,
     /// The Pod that uses the image now, for messages.
     pub seen_in: String,
 }
 
-/// The error that no node is suitable: each node with the reason.
+/// The error that no node is suitable: each node with its reason.
 #[derive(Debug, thiserror::Error)]
 #[error("no node accepts the seed: {}", reasons.join("; "))]
 pub struct NoPlace {
@@ -197,10 +197,10 @@ pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Placement, 
     Err(NoPlace { reasons })
 }
 
-/// The preference of an image; lower is better.
+/// The order in which images are preferred; lower values are better.
 type Rank = (bool, bool, bool, String, String);
 
-/// Why a node cannot run the Pod; `None` if it can.
+/// Why a node cannot run the Pod; `None` if the node can run it.
 fn unfit(node: &Node, used: &Used, needs: &Needs) -> Option<String> {
     let Node { metadata, spec, status } = node;
     if needs.node.as_ref().is_some_and(|wanted| *wanted != metadata.name) {
@@ -235,7 +235,7 @@ fn unfit(node: &Node, used: &Used, needs: &Needs) -> Option<String> {
     None
 }
 
-/// Whether `tolerations` contain one for the taint.
+/// Whether `tolerations` contain a toleration for the taint.
 fn tolerated(taint: &Taint, tolerations: &[String]) -> bool {
     tolerations.iter().map(|text| toleration(text)).any(|one| {
         one.key == taint.key
@@ -264,8 +264,8 @@ impl Taint {
     }
 }
 
-/// The requests of a Pod in thousandths: the sum of its containers or its largest init container, plus the overhead of
-/// its runtime class.
+/// The thousandths of `resource` that a Pod requests: the sum of its containers or, if larger, its largest init
+/// container, plus the overhead of its runtime class.
 fn requested(pod: &Pod, resource: &str) -> i128 {
     let of = |container: &Container| milli(container.resources.requests.get(resource).map_or("0", String::as_str));
     let sum: i128 = pod.spec.containers.iter().map(of).sum();
@@ -310,7 +310,7 @@ fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Placement)> 
     found.into_iter().min_by(|a, b| a.0.cmp(&b.0))
 }
 
-/// The image with its digest, if the runtime states a usable name; an id alone is not usable.
+/// The image with its digest, if the runtime states a usable name; an image id alone is not usable.
 fn pinned(image: &str, id: &str) -> Option<String> {
     let id = id.strip_prefix("docker-pullable://").unwrap_or(id);
     if image.contains("@sha256:") {

@@ -1,5 +1,5 @@
-//! The progress of a transfer, with its rate and estimated end. A terminal shows one line that is overwritten; other
-//! outputs get a line from time to time.
+//! The progress of a transfer of chunks, with its rate and estimated end. A terminal shows one line that is
+//! overwritten; other outputs get a line from time to time.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two changes of the line on a terminal.
 const REDRAW: Duration = Duration::from_millis(250);
-/// Time between two lines on other outputs.
+/// Time between two lines on outputs that are no terminal.
 const LINE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Progress {
     total: u64,
     total_bytes: u64,
     done: u64,
-    /// Bytes that this process has sent. Only these count for the rate.
+    /// Number of bytes that this process has sent. Only sent bytes count for the rate.
     sent_bytes: u64,
     left_bytes: u64,
     began: Instant,
@@ -32,7 +32,6 @@ impl Progress {
         Self { what, total, total_bytes, done, sent_bytes, left_bytes, began: Instant::now(), shown: None, terminal }
     }
 
-    /// Counts a chunk that already existed.
     pub fn found(&mut self, bytes: u64) {
         self.done += 1;
         self.left_bytes = self.left_bytes.saturating_sub(bytes);

@@ -1,6 +1,6 @@
 //! Kubernetes quantities (`100m`, `64Mi`, `1e3`) as whole thousandths.
 //!
-//! An invalid quantity counts as 0: quantities come from an API server, which has already checked them.
+//! An invalid quantity counts as 0, because quantities come from an API server, which has already checked them.
 
 const SUFFIXES: [(&str, i128); 12] = [
     ("Ki", 1 << 10),
@@ -17,7 +17,7 @@ const SUFFIXES: [(&str, i128); 12] = [
     ("E", 1_000_000_000_000_000_000),
 ];
 
-/// `text` in thousandths, rounded up as in Kubernetes; 0 if it is invalid.
+/// The quantity `text` in thousandths, rounded up as in Kubernetes; 0 if `text` is invalid.
 pub fn milli(text: &str) -> i128 {
     parse(text.trim()).unwrap_or(0)
 }

@@ -22,7 +22,7 @@ use super::payload::Payload;
 use super::progress::Progress;
 use service_core::kube;
 
-/// Number of chunks that are read back at one time: reads cost a server little, and each chunk takes a megabyte of
+/// Number of chunks that are read back at one time: reads cost a server little, but each chunk takes a megabyte of
 /// memory in this process.
 const READS: usize = 4;
 /// Maximum number of times that one chunk is deleted and sent again because an existing `ConfigMap` is immutable.
@@ -32,7 +32,7 @@ const REPLACED_MAX: u32 = 3;
 pub struct Census {
     /// Positions of chunks of this run whose annotation has the right digest.
     pub claimed: BTreeSet<usize>,
-    /// Number of objects of other runs, by run.
+    /// Number of objects of each other run.
     pub others: BTreeMap<String, usize>,
     /// Objects of other programs with names that the injection needs.
     pub strangers: Vec<String>,
@@ -80,7 +80,7 @@ pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     Ok(census)
 }
 
-/// Reads back the chunks with the right digest in the annotation; returns the chunks whose bytes are right.
+/// Reads back the chunks whose annotation has the right digest; returns the chunks whose bytes are right.
 pub async fn verify(
     cluster: &Arc<Cluster>,
     index: &Index,
@@ -111,7 +111,7 @@ pub async fn verify(
     }
 }
 
-/// The digest of the bytes that a `ConfigMap` has under a key.
+/// The digest of the bytes that a `ConfigMap` has under the key `key`.
 fn held(object: &Value, key: &str) -> Option<Digest> {
     let text = object["binaryData"][key].as_str()?;
     base64_simd::STANDARD.decode_to_vec(text).ok().map(|bytes| Digest::of(&bytes))
@@ -124,7 +124,7 @@ struct Tried {
     outcome: Result<(), kube::Error>,
 }
 
-/// Sends the chunks at the positions `todo`, at most `most` at one time.
+/// Sends the chunks at the positions in `todo`, at most `most` chunks at one time.
 pub async fn send(
     cluster: &Arc<Cluster>,
     payload: &Payload,

@@ -1,5 +1,5 @@
 //! The option `--verify`: images whose signatures the policy refuses are not sent. Signatures are taken from the
-//! payload, so that clients of the seed find the same signatures.
+//! payload, so that clients of the injected program find the same signatures.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use service_registry::Pieces;
 /// The signers of an image, or the reason for its refusal.
 pub type Verdict = Result<Vec<String>, String>;
 
-/// A function that decides under a configuration whether an image (with its digest) may run, with signatures from a
+/// A function that decides whether an image (with its digest) may run under a configuration, with signatures from the
 /// given source.
 pub type Judge = fn(Arc<Config>, String, Arc<dyn Pieces>) -> BoxFuture<'static, Result<Verdict>>;
 

@@ -1,4 +1,4 @@
-//! The status of an injection: its existing objects, and why it does not serve.
+//! The status of an injection: which of its objects exist, and why it does not serve.
 
 use serde_json::Value;
 use service_seed::index::Index;
@@ -10,12 +10,12 @@ use super::send;
 
 #[derive(Debug)]
 pub struct Status {
-    /// The index; `None` if it does not exist or is invalid.
+    /// The index of the payload; `None` if the index does not exist or is invalid.
     pub index: Option<Index>,
     pub chunks: usize,
     /// The numbers of the first missing chunks.
     pub missing: Vec<u32>,
-    /// The number of objects that belong to other runs than the index does.
+    /// The number of objects that belong to other runs than the run of the index.
     pub others: usize,
     pub pod: Option<Value>,
     pub node_port: Option<u16>,
@@ -67,7 +67,8 @@ pub fn node_port(service: &Value) -> Option<u16> {
     service["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok())
 }
 
-/// The events of the seed's Pod. Without the right to read events, the list is empty and the status less detailed.
+/// The events of the injected program's Pod. Without the right to read events, the list is empty and the status
+/// contains less detail.
 pub async fn events(cluster: &Cluster) -> Vec<Event> {
     let names = &cluster.names;
     let query = format!("fieldSelector=involvedObject.kind%3DPod,involvedObject.name%3D{}", names.name);

@@ -1,7 +1,7 @@
 //! Alert sinks with planted bugs: they drop, repeat or add alerts.
 //!
-//! The sink gets each review's answer and alerts. A dry run is recognised by an answer that changes or refuses an
-//! object and has no alert.
+//! The falsified sink gets each review's answer and alerts. If an answer changes or refuses an object but no alert was
+//! sent, the review was a dry run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::Bug;
 use super::answers::whole;
 
-/// The bug affects one in this many alerts.
+/// The bug affects one of this many alerts.
 const EVERY: u64 = 10;
 /// Maximum number of reviews that are remembered: all open reviews and some earlier reviews.
 const TOLD_MAX: usize = 4096;
@@ -43,12 +43,11 @@ impl Spoilt {
         Arc::new(Self { inner, bug, count: AtomicU64::new(0), told: Mutex::default(), whole: Mutex::default() })
     }
 
-    /// Whether `bug` changes alerts.
     pub fn is_about(bug: Bug) -> bool {
         matches!(bug, Bug::AlertLost | Bug::AlertTwice | Bug::AlertOnDryRun | Bug::AlertsByNumber)
     }
 
-    /// A handler that also sends an alert for each answer of `handler` to a dry run.
+    /// A handler that passes reviews to `handler` and sends an alert for each answer to a dry run.
     pub fn tells_dry_runs(self: Arc<Self>, handler: Handler) -> Handler {
         if self.bug != Bug::AlertOnDryRun {
             return handler;
@@ -66,7 +65,7 @@ impl Spoilt {
         })
     }
 
-    /// An alert for a review that sent none.
+    /// An alert for a review that sent no alert.
     fn untold(&self, body: &[u8]) -> Option<Alert> {
         let review: Value = serde_json::from_slice(body).ok()?;
         let response = &review["response"];
@@ -85,7 +84,8 @@ impl Spoilt {
     }
 }
 
-/// The alert at its size before shortening. Each image that was left out counts as long as the last named image.
+/// The alert at its size before images were left out. Each image that was left out counts as long as the last named
+/// image.
 fn uncut(alert: &Alert) -> Alert {
     let mut whole = alert.clone();
     if let Some(last) = alert.images.last() {

@@ -1,6 +1,7 @@
 //! Planted bugs that change the answers of reviews or make reviews more expensive.
 //!
-//! The code gets only the answers for callers. The reason of a denial is read from the message.
+//! The code of this module sees only the answers that callers get. So this module reads the reason of a denial from the
+//! message.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::slower::{linger, longer};
 const DOUBTED_MAX: usize = 4096;
 /// The request path with the longest timeout that an API server can set.
 const PATIENT: &str = "PATH?timeout=30s";
-/// The beginning of a denial of one image. The image's own message follows.
+/// The beginning of a denial of one image. The message about the image follows this text.
 const ONE_IMAGE: &str = "1 image may not run: ";
 
 pub fn around(handler: Handler, bug: Bug) -> Handler {
@@ -80,7 +81,7 @@ async fn spoilt(bug: Bug, answer: Answer, doubted: &Mutex<BTreeSet<String>>) -> 
     answer.map(Full::new)
 }
 
-/// Whether an answer denies its review. The service writes JSON without spaces.
+/// Whether an answer denies its review. The bytes can be compared, because the service writes JSON without spaces.
 fn is_denial(body: &[u8]) -> bool {
     const NO: &[u8] = br#","allowed":false"#;
     body.windows(NO.len()).any(|part| part == NO)
@@ -117,7 +118,7 @@ fn denial(message: &str) -> Option<(&str, &str, &str)> {
     Some((image, class, why))
 }
 
-/// The part of a denial's message about signatures that exist and do not count.
+/// The section of a denial's message about signatures that exist but do not count.
 fn found(why: &str) -> Option<&str> {
     let (_, found) = why.split_once(" in any format; ")?;
     Some(found).filter(|found| !found.starts_with("looked at "))
@@ -133,7 +134,7 @@ fn doubt(body: &[u8], doubted: &Mutex<BTreeSet<String>>) {
     }
 }
 
-/// The demanded number of signers, if some signers were found but too few.
+/// The demanded number of signers, if the image has some signers but too few.
 fn too_few(why: &str) -> Option<usize> {
     let (before, _) = why.split_once(" signers: ")?;
     let (count, threshold) = before.split_once(" of ")?;
@@ -147,7 +148,7 @@ fn layers(why: &str) -> usize {
     counts.filter_map(|(count, _)| count.parse::<usize>().ok()).sum()
 }
 
-/// The review with a changed response; `None` if it has no response.
+/// The answer `body` with a changed response; `None` if it has no response.
 fn changed(body: &[u8], change: impl FnOnce(&mut Map<String, Value>)) -> Option<Bytes> {
     let mut review: Value = serde_json::from_slice(body).ok()?;
     change(review.get_mut("response")?.as_object_mut()?);

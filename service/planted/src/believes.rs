@@ -7,10 +7,10 @@ use prometheus_client::registry::Registry;
 use service_core::known::{Knowledge, Known};
 use service_shared_cache::{Cache, HEAD_BYTES, Hmac, Opened, Seal, SharedCache};
 
-/// How long each value stays in the cache.
+/// Time for which each value stays in the cache.
 const LIFE: Duration = Duration::from_mins(1);
 
-/// The cache that `settings` names, which accepts every stored value.
+/// The cache that `settings` name, with the bug that it accepts every stored value.
 pub fn cache(settings: &SharedCache) -> anyhow::Result<Arc<dyn Knowledge>> {
     let seal = Hmac::read(&settings.key_file).map_err(anyhow::Error::msg)?;
     Ok(Cache::sealed_by(settings, Arc::new(Believes(seal)), &mut Registry::default())?)

@@ -24,7 +24,8 @@ struct Liar {
     left: Mutex<Option<String>>,
 }
 
-/// A server with the bug in front of the kubeconfig's cluster. A thread serves it until the process ends.
+/// A server with the bug, which forwards requests to the kubeconfig's cluster. A thread runs the server until the
+/// process ends.
 pub fn cluster(path: Option<&Path>) -> anyhow::Result<Cluster> {
     let liar = Arc::new(Liar { upstream: Upstream::new(Cluster::find(path)?), left: Mutex::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -85,7 +86,7 @@ impl Liar {
         Ok(answer)
     }
 
-    /// The API server's list without the chunk that was kept.
+    /// The API server's list, without the chunk that was kept.
     fn hidden(&self, list: &Bytes) -> Bytes {
         let left = self.left.lock();
         let Some(left) = &*left else { return list.clone() };

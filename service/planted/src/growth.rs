@@ -1,8 +1,8 @@
-//! Planted bugs that keep memory, files and threads.
+//! Planted bugs that keep memory, files or threads without need.
 //!
-//! The process has one store for everything that a bug keeps. All memory in the store is filled with a value other than
-//! zero, because zeroed memory would stay unmapped and show no growth. Files and threads are bounded, so that a judge
-//! ends the run before a limit of the machine does.
+//! The process has one store for everything that the active bug keeps. All memory in the store is filled with a value
+//! other than zero, because zeroed memory would stay unmapped and show no growth. The number of files and threads is
+//! limited, so that a judge ends the run before the machine reaches a limit.
 
 use std::collections::{LinkedList, VecDeque};
 use std::fs::File;
@@ -18,15 +18,14 @@ use tokio::time::sleep;
 use super::Bug;
 
 const KIB: usize = 1024;
-/// Number of bytes that the bug `large-cache` keeps per review. The next constant is the number of reviews, which fill
-/// 32 MiB.
+/// Number of bytes that the bug `large-cache` keeps per review. The bug keeps the memory of [`CACHED_MAX`] reviews,
+/// which fills 32 MiB.
 const CACHED_BYTES: usize = 4 * KIB;
 const CACHED_MAX: usize = 8192;
-/// Number of bytes that the bug `saw-tooth` keeps per review. The next constant is the number of reviews at which all
-/// 16 MiB are freed.
+/// Number of bytes that the bug `saw-tooth` keeps per review. After [`TOOTH_MAX`] reviews, the bug frees all 16 MiB.
 const TOOTH_BYTES: usize = 16 * KIB;
 const TOOTH_MAX: usize = 1024;
-/// Number of the review at which the bug `step` takes its memory. The next constant is the size of this memory.
+/// Number of the review at which the bug `step` allocates its memory. `STEP_BYTES` is the size of this memory.
 const STEP_AT: u64 = 5000;
 const STEP_BYTES: usize = 32 * KIB * KIB;
 const REVIEWS_A_FILE: u64 = 50;
@@ -36,13 +35,13 @@ const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
 pub(super) const SLOW_BY: Duration = Duration::from_millis(20);
 
-/// Number of stack bytes per review in the bug `outside-the-heap`. The next constants are the number of reviews and the
-/// size of the stack. Unoptimized builds have larger frames.
+/// Number of stack bytes per review in the bug `outside-the-heap`. `FRAMES_MAX` is the number of reviews and
+/// `STACK_BYTES` the size of the whole stack. Unoptimized builds have larger stack frames.
 const FRAME_BYTES: usize = 4 * KIB;
 const FRAMES_MAX: usize = 64 * KIB;
 const STACK_BYTES: usize = KIB * KIB * KIB;
 
-/// Time between two readings of the watch counters.
+/// Time between two reads of the watch counters.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The events at which a planted bug may act.
@@ -62,7 +61,8 @@ pub enum Moment {
 static HOARD: Mutex<Hoard> = Mutex::new(Hoard::new());
 
 struct Hoard {
-    /// The kept memory, as a list of blocks. A vector would double its size at times, but no leak grows in such steps.
+    /// The memory that the bug keeps, as a list of blocks. A vector as store would double its size at times, but no
+    /// leak grows in such steps.
     #[expect(clippy::linkedlist, reason = "nothing else grows by one block at a time")]
     blocks: LinkedList<Box<[u8]>>,
     cache: VecDeque<Box<[u8]>>,
@@ -70,12 +70,12 @@ struct Hoard {
     objects: usize,
     files: Vec<File>,
     threads: usize,
-    /// The channel of a thread that uses one more stack frame per message.
+    /// The channel to a thread that uses one more stack frame per message.
     deeper: Option<Sender<()>>,
     reviews: u64,
 }
 
-/// Runs the action of `bug` for this event.
+/// Runs the action of `bug` for the event `moment`.
 pub fn at(bug: Bug, moment: Moment) {
     HOARD.lock().at(bug, moment);
 }
@@ -104,8 +104,7 @@ fn counted(watches: Watches) -> Registry {
     registry
 }
 
-/// The numbers of added objects, of lists and of ended streams so far. The policies of packages do not count as
-/// objects.
+/// The total numbers of added objects, of lists and of ended streams. The policies of packages do not count as objects.
 fn read(registry: &Registry) -> [u64; 3] {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -182,7 +181,8 @@ impl Hoard {
     }
 }
 
-/// Starts a thread that uses one more stack frame per message. The kept memory is outside every allocator.
+/// Starts a thread that uses one more stack frame per message. The stack memory that the thread keeps is outside every
+/// allocator.
 fn descent() -> Sender<()> {
     let (sender, messages) = mpsc::channel();
     // Without the thread nothing is planted, which the run shows.
@@ -220,7 +220,7 @@ mod tests {
         hoard.blocks.iter().map(|block| block.len()).sum()
     }
 
-    /// Memory of each bug grows at the bug's own events and at no other events.
+    /// The memory that a bug keeps grows at the bug's own events and at no other events.
     #[test]
     fn each_leak_has_its_cause() {
         let moments = [

@@ -1,7 +1,8 @@
 //! The list of planted bugs, and the code that plants them in the roles of the service.
 //!
-//! Each bug changes a role from outside. `role` changes a role's inputs and outputs, and `answers` changes answers to
-//! callers. `relay` stands in for the API server and `witness` for the receiver of observations; both falsify data.
+//! Each planted bug changes a role from outside. The module `role` changes a role's inputs and outputs, and `answers`
+//! changes answers to callers. The module `relay` stands in for the API server and `witness` for the receiver of
+//! observations; each falsifies data.
 //!
 //! One bug is inside the service: only the limit of open calls knows when an answer was sent, so the bug makes that
 //! limit ignore unsent answers.
@@ -25,7 +26,7 @@ use anyhow::Context as _;
 use service::cli::{Bugs, Find};
 use service::roles::{ROLES, Roles};
 
-/// The planted bugs as `service::cli::main` takes them.
+/// The planted bugs, as `service::cli::main` takes them.
 pub const BUGS: Bugs = Bugs { roles, inject };
 
 /// All roles, changed by the named bug until the process ends.
@@ -42,7 +43,7 @@ fn inject(name: &str) -> anyhow::Result<Find> {
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $bug:ident = $name:literal),* $(,)?) => {
-        /// A known bug that a run can switch on.
+        /// A planted bug that a run can switch on.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Bug {
             $($(#[$doc])* $bug),*
@@ -83,13 +84,13 @@ bugs! {
     LeakPerReconnect = "leak-per-reconnect",
     /// 256 KiB are kept for each complete list.
     LeakPerRelist = "leak-per-relist",
-    /// Not a leak: 4 KiB are kept for each review, up to 32 MiB; then the oldest are freed.
+    /// No leak: 4 KiB are kept for each review, up to 32 MiB; then the oldest memory is freed.
     LargeCache = "large-cache",
-    /// Not a leak: 16 KiB are kept for each review, and all are freed at 16 MiB.
+    /// No leak: 16 KiB are kept for each review, and all memory is freed at 16 MiB.
     SawTooth = "saw-tooth",
     /// 32 MiB are kept from the 5,000th review on.
     Step = "step",
-    /// Not on the heap: 4 KiB of a thread's stack are kept for each review, up to 256 MiB.
+    /// Outside the heap: 4 KiB of a thread's stack are kept for each review, up to 256 MiB.
     OutsideTheHeap = "outside-the-heap",
     /// A file stays open for every 50th review.
     DescriptorLeak = "descriptor-leak",
@@ -109,20 +110,20 @@ bugs! {
     SlowAfter = "slow-after-250-objects",
     /// Every tenth event is reported twice.
     DuplicateEvents = "duplicate-events",
-    /// Eight objects keep their first state in the reported store, even after their deletion. Events about them are
-    /// reported.
+    /// Eight objects keep their first state in the diagnostics of the watch, even after their deletion. Events about
+    /// these eight objects are still reported.
     StaleChild = "stale-child",
-    /// Changes that others make to network policies are ignored until the package changes.
+    /// If other clients change network policies, the changes are ignored until the package changes.
     NoChildWatch = "no-child-watch",
-    /// The network policies of a deleted package lose their owner and stay.
+    /// The network policies of a deleted package lose their owner and are not deleted.
     OrphanedChild = "orphaned-child",
     /// An existing network policy is never updated.
     OldChild = "old-child",
-    /// An image with any signature, by any signer, is verified.
+    /// An image with any signature counts as verified, even if an unknown signer made it.
     AcceptsAnySignature = "accepts-any-signature",
     /// A signature of another image counts for this image.
     IgnoresDigestBinding = "ignores-digest-binding",
-    /// If an image's signatures could not be checked, the image is admitted the next time instead of denied.
+    /// If an image's signatures could not be checked, the next review of the image is admitted instead of denied.
     CachesCannotTell = "caches-cannot-tell",
     /// Two signatures of one signer count as two signers.
     ThresholdCountsTwice = "threshold-counts-twice",
@@ -138,7 +139,7 @@ bugs! {
     UncountedStreams = "uncounted-streams",
     /// A call counts only until it has an answer, not until the answer is sent.
     UnboundedAnswers = "unbounded-answers",
-    /// An image with too much evidence to check is admitted, as if its registry were unavailable.
+    /// An image with too many or too large signatures is admitted, as if its registry were unavailable.
     EvidenceAsUnavailable = "evidence-as-unavailable",
     /// Only the number of waiting alerts is limited: to 10,000 alerts of any size, each with all images.
     AlertsByNumber = "alerts-by-number",
@@ -154,7 +155,7 @@ bugs! {
     BelievesRedis = "believes-redis",
     /// Deletions match none of the watcher's action filters.
     WatcherDropsDelete = "watcher-drops-delete",
-    /// Of several validators, only the first is called.
+    /// If a rule has several validators, only the first validator is called.
     AsksOneValidator = "asks-one-validator",
     /// The time that remains for a review is ignored.
     IgnoresDeadline = "ignores-deadline",

@@ -1,6 +1,7 @@
-//! The program `longhaul-service-planted`: the service with known bugs. `LONGHAUL_PLANTED_BUG` switches one on.
+//! The program `longhaul-service-planted`: the service with planted bugs. `LONGHAUL_PLANTED_BUG` names the active bug.
 //!
-//! A harness uses this program to prove that each of its judges finds its bug. Never deploy it.
+//! A harness uses this program to prove that each of its judges finds its bug. Never deploy `longhaul-service-planted`
+//! in a real cluster.
 
 use std::process::ExitCode;
 

@@ -12,10 +12,10 @@ use tokio::time::sleep;
 
 use super::Bug;
 
-/// Maximum number of objects of which a former state is kept: without a limit, the bug would also be a leak, which is
+/// Maximum number of objects whose former state is kept: without a limit, the bug would also be a leak, which is
 /// another bug.
 const STALE_MAX: usize = 8;
-/// Time between two readings of the objects, even without requests.
+/// Time between two reads of the present objects, even without requests.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The diagnostic lines of objects, by uid.

@@ -1,5 +1,5 @@
-//! An API server between a role and the real one. The relay forwards requests and answers, and falsifies one kind of
-//! them.
+//! An API server that stands between a role and the real API server. The relay forwards requests and answers, and
+//! falsifies those that the bug concerns.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ const PACKAGES: &str = "/apis/longhaul.dev/v1alpha1/packages";
 const POLICIES: &str = "/apis/networking.k8s.io/v1/networkpolicies";
 const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
 
-/// One in this many changes of a replica count is lost.
+/// One of this many changes of a replica count is lost.
 const LOST_EVERY: u64 = 5;
 /// Delay before the bug `ignore-410` repeats a refused watch.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -36,13 +36,13 @@ struct Relay {
     upstream: Upstream,
     bug: Bug,
     writes: AtomicU64,
-    /// Whether a complete list was seen.
+    /// Whether the relay has seen a complete list.
     listed: AtomicBool,
     /// The paths of packages that are being deleted.
     going: Mutex<BTreeSet<String>>,
 }
 
-/// Whether `bug` needs this server.
+/// Whether `bug` needs the falsifying API server.
 pub fn is_needed(bug: Bug) -> bool {
     use Bug::{Ignore410, LostUpdate, NoChildWatch, OldChild, OrphanedChild};
     matches!(bug, Ignore410 | NoChildWatch | OrphanedChild | OldChild | LostUpdate)
@@ -158,7 +158,7 @@ struct Watched {
     from: String,
     stream: Option<Stream>,
     lies: bool,
-    /// The bytes of an incomplete line.
+    /// The bytes of a line that is not complete yet.
     rest: Vec<u8>,
     delivered: bool,
     over: bool,
@@ -200,7 +200,7 @@ impl Watched {
         }
     }
 
-    /// Repeats the watch with the same version; meanwhile the client gets an empty line.
+    /// Repeats the watch with the same version; while it waits, the client gets an empty line.
     async fn again(&mut self) -> Bytes {
         sleep(AGAIN).await;
         let answer = self.relay.upstream.open(self.request.clone()).await;

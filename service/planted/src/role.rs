@@ -26,7 +26,7 @@ use service::roles::Roles;
 
 /// A memory limit larger than any machine's memory, so that every request for memory fits.
 const EVERYTHING_BYTES: usize = usize::MAX >> 4;
-/// The name of the watch whose diagnostics the bugs leave unchanged.
+/// The name of the watch whose diagnostics no bug changes.
 const OWN_PROBE: &str = "watch/networkpolicies";
 
 /// The roles, changed by `bug` until the process ends.
@@ -118,7 +118,7 @@ impl Planted {
         Ok(self.spoilt(started, start))
     }
 
-    /// The outputs of the role, changed by the bug.
+    /// The outputs of the started role, changed by the bug.
     fn spoilt(&self, mut started: Started, start: &mut Start<'_>) -> Started {
         if !self.watches() {
             started.served = started.served.map(|(listener, handler)| {
@@ -151,7 +151,7 @@ impl Planted {
     }
 }
 
-/// A copy of `start` with another configuration.
+/// A copy of `start` with the configuration `config`.
 fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
     Start {
         config,

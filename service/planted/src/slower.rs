@@ -13,29 +13,29 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Bug, growth};
 
-/// Bytes that the bug `answer-1k-longer` adds to an answer.
+/// Number of bytes that the bug `answer-1k-longer` adds to an answer.
 pub const LONGER_BYTES: usize = 1024;
-/// Longest time that is added to one review. The limit matters at the first review, which follows costly preparations
-/// of the process.
+/// Longest time that is added to one review. The limit matters only at the first review, because costly preparations of
+/// the process precede it.
 const BURST_MAX: Duration = Duration::from_millis(2);
 
-/// Number of reviews between two readings of the processor clock. Each reading is a system call, and another judge
-/// counts system calls.
+/// Number of reviews between two reads of the processor clock. Each read of the clock is a system call, and another
+/// judge counts system calls.
 const REVIEWS_A_LOOK: u64 = 32;
-/// Loop turns of the first burn, when the duration of a turn is unknown.
+/// Number of loop iterations of the first burn, when the duration of an iteration is unknown.
 const FIRST_TURNS: u64 = 2000;
 
 static DEBT: Mutex<Debt> = Mutex::new(Debt::new());
 
-/// The processor time that the bug must use, and the time it has already used.
+/// The processor time that the bug must use, and the processor time that it has already used.
 struct Debt {
     reviews: u64,
     /// Processor time of the process at the end of its first review.
     begun: Option<Duration>,
-    /// Processor time without the bug at the last reading.
+    /// Processor time without the bug at the last read of the clock.
     own: Duration,
     burned: Duration,
-    /// Time that each review burns until the next reading.
+    /// Processor time that each review burns until the next read of the clock.
     each: Duration,
     turn: Duration,
 }
@@ -52,7 +52,7 @@ impl Debt {
         self.reviews % REVIEWS_A_LOOK == 1
     }
 
-    /// Sets the time that each review burns until the next reading, so that `used` grows by exactly `share`.
+    /// Sets the time that each review burns until the next read, so that `used` grows by exactly the fraction `share`.
     fn look(&mut self, used: Duration, share: f64) {
         let begun = *self.begun.get_or_insert(used);
         let own = used.saturating_sub(begun).saturating_sub(self.burned);
@@ -63,7 +63,7 @@ impl Debt {
         self.own = own;
     }
 
-    /// The number of loop turns that one review burns.
+    /// The number of loop iterations that one review burns.
     fn turns(&self) -> u64 {
         let turns = self.each.as_nanos().checked_div(self.turn.as_nanos().max(1)).unwrap_or(0);
         u64::try_from(turns).unwrap_or(u64::MAX)
@@ -82,7 +82,7 @@ pub async fn linger(bug: Bug) {
     }
 }
 
-/// Uses as much processor time as code that is slower by `share`.
+/// Uses as much additional processor time as if the code were slower by the fraction `share`.
 fn burn(share: f64) {
     let mut debt = DEBT.lock();
     if !debt.looks() {
@@ -102,7 +102,7 @@ fn burn(share: f64) {
     debt.look(clock(ClockId::ProcessCPUTime), share);
 }
 
-/// Runs a loop that the compiler cannot remove; each turn takes some hundred nanoseconds.
+/// Runs a loop that the compiler cannot remove; each iteration takes some hundred nanoseconds.
 fn spin(turns: u64) {
     let mut state = turns;
     for turn in 0..turns {
@@ -112,7 +112,8 @@ fn spin(turns: u64) {
     }
 }
 
-/// Steps of one loop turn: enough for some hundred nanoseconds, so that whole nanoseconds measure a turn well.
+/// Number of operations in one loop iteration: enough for some hundred nanoseconds, so that whole nanoseconds measure
+/// an iteration well.
 const STEPS_A_TURN: u64 = 64;
 
 fn clock(id: ClockId) -> Duration {
@@ -140,7 +141,7 @@ pub fn longer(bug: Bug) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// For any cost of reviews, the process has used exactly `share` more processor time in the end.
+    /// For any cost of reviews, the process has in the end used exactly the fraction `share` more processor time.
     #[test]
     fn what_is_owed_adds_up_to_the_share() {
         for share in [0.05, 0.10, 0.30] {

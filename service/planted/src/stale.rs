@@ -1,4 +1,4 @@
-//! The planted bug `serves-stale-after-relist`: after a relist, reads of replica counts get their earlier answers.
+//! The planted bug `serves-stale-after-relist`: after a relist, reads of replica counts get earlier answers again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const REMEMBERED_MAX: usize = 4096;
 const FRESH: [&str; 3] = ["longhaul-cache-revision", "longhaul-cache-age-ms", "x-request-id"];
 
 /// A handler that remembers the answers of `handler` to reads and repeats them for ever after a relist. Headers about
-/// the age of an answer stay true.
+/// the age of the cache keep their true values.
 pub fn around(handler: Handler, probes: Vec<Arc<dyn Probe>>) -> Handler {
     let remembered: Arc<Mutex<HashMap<String, Response<Bytes>>>> = Arc::default();
     let probes: Arc<[_]> = probes.into();

@@ -1,4 +1,4 @@
-//! The connection to the real API server behind a falsifying one, and the falsifying server's kubeconfig.
+//! The connection to the real API server behind a falsifying server, and the falsifying server's kubeconfig.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,7 +19,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
-/// The real API server, which receives forwarded requests.
 pub struct Upstream {
     cluster: Cluster,
     client: Client,

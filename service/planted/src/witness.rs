@@ -1,4 +1,4 @@
-//! A receiver of observations in front of the real receiver, which repeats or drops some observations.
+//! A receiver of observations in front of the real receiver, which sends some observations twice or not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::Bug;
 use super::loopback::{Body, listen, response};
 
-/// One in this many observations is sent twice.
+/// One of this many observations is sent twice.
 const REPEATED_EVERY: usize = 10;
-/// Time limit of a forwarded post. The service repeats its post after the same time.
+/// Time limit of a forwarded post. The service repeats its post after the same time limit.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 

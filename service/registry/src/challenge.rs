@@ -6,19 +6,20 @@ use serde::Deserialize;
 
 /// Lifetime of a token without `expires_in`: 60 s (Docker token authentication specification).
 const TOKEN_LIFE_DEFAULT_S: u64 = 60;
-/// Longest accepted token, in bytes. Real tokens have less than 8 KiB; most servers refuse a request whose head
-/// contains a longer token.
+/// Longest accepted token, in bytes. Real tokens have less than 8 KiB; most servers refuse requests with a longer
+/// token.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// Longest parameter of a challenge, in bytes.
 const PARAMETER_BYTES_MAX: usize = 4 << 10;
-/// Longest accepted lifetime of a token, in seconds. A token that is dropped early costs one request; a token that is
-/// kept for ever costs memory.
+/// Longest accepted lifetime of a token, in seconds. The limit bounds the memory for tokens; a token that is dropped
+/// early costs only one request.
 const TOKEN_LIFE_MAX_S: u64 = 3600;
 
 /// The kind of authentication that a registry demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
-    /// A token from the service at `realm`. The scope in the challenge is ignored: this client chooses the scope.
+    /// The registry demands a token from the service at `realm`. The scope in the challenge is ignored: this client
+    /// chooses the scope.
     Bearer {
         realm: String,
         service: Option<String>,
@@ -53,7 +54,7 @@ impl Challenge {
     }
 }
 
-/// Parses one `name=value` or `name="value"` at the front; also returns the rest.
+/// Parses one `name=value` or `name="value"` at the start of `text`; also returns the remaining text.
 fn parameter(text: &str) -> Option<(&str, String, &str)> {
     let (name, rest) = text.trim_start_matches([' ', ',']).split_once('=')?;
     let Some(quoted) = rest.strip_prefix('"') else {
@@ -81,8 +82,8 @@ struct TokenAnswer {
     expires_in: serde_json::Value,
 }
 
-/// The token in a token service's answer, and its lifetime; `None` if there is no valid token. The form of the token is
-/// checked, because a token service may answer with anything and the token is sent to the registry.
+/// The token in a token service's answer, and its lifetime; `None` if there is no valid token. The characters of the
+/// token are checked, because a token service may answer with anything and the token is sent to the registry.
 pub fn token(body: &[u8]) -> Option<(String, Duration)> {
     let answer: TokenAnswer = serde_json::from_slice(body).ok()?;
     let token = answer.token.filter(|token| !token.is_empty()).or(answer.access_token)?;
@@ -110,9 +111,9 @@ fn saturate(number: f64) -> u64 {
     number as u64
 }
 
-/// Whether a text has the form of credentials in RFC 6750, section 2.1 (`token68`). Some registries use other
-/// characters too. So all visible characters are accepted, except characters that could end the header or start another
-/// header.
+/// Whether a text can be sent as a token (RFC 6750, section 2.1, allows `token68`). Tokens of some registries contain
+/// characters outside `token68`. So all visible characters are accepted, except characters that could end the header or
+/// start another header.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= TOKEN_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -35,9 +35,11 @@ const TOKEN_CACHE_BYTES: usize = 1 << 20;
 /// Maximum number of attempts for one request. After the third failure in a row, the registry counts as down, so that
 /// the failure is reported while time remains.
 const ATTEMPTS: u32 = 3;
-/// Base of the delay between attempts. The base doubles each time, and the delay is drawn at random below it.
+/// Base of the delay between two attempts. The base doubles with each attempt, and the actual delay is random between
+/// zero and the base.
 const RETRY_BASE: Duration = Duration::from_millis(100);
-/// Time between two checks of the registries' files. A rotated authority is trusted long before the former one expires.
+/// Time between two checks of the files that the configuration names. A rotated authority is trusted long before the
+/// former authority expires.
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Time limit of the request for a registry's API version.
 const VERSION_TIME: Duration = Duration::from_secs(1);
@@ -68,7 +70,7 @@ impl Registry {
         Self { hosts, tokens: Mutex::new(Cache::new(TOKEN_CACHE_BYTES)) }
     }
 
-    /// Checks the files of the configuration again and again, until dropped.
+    /// Checks the files that the configuration names again and again, until dropped.
     pub async fn follow_files(self: Arc<Self>) {
         loop {
             tokio::time::sleep(FILES_INTERVAL).await;
@@ -107,8 +109,8 @@ impl Registry {
         })
     }
 
-    /// Asks the mirrors and then the registry for the digest, until one of them has an answer. If none has an answer,
-    /// the result of the last one counts.
+    /// Asks the mirrors and then the registry for the digest, until one of them has an answer. If neither a mirror nor
+    /// the registry has an answer, the last result counts.
     async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
         // Whatever the tag refers to now, and whether or not its registry answers.
         if let Some(locked) = self.hosts.locked(&reference.full_name()) {
@@ -189,7 +191,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// Sends a request if the registry's limiter permits the request; `Err` if not.
+    /// Sends a request if the registry's limiter permits it; else returns `Err`.
     async fn let_through(
         &self,
         question: &Question<'_>,
@@ -219,8 +221,8 @@ impl Registry {
     }
 }
 
-/// Whether the registry as a whole works: requests its API version. Every registry answers this request, if only with
-/// 401 (OCI distribution specification, end-1). No credentials are sent.
+/// Checks whether the registry as a whole works, by requesting its API version. Every registry answers the request for
+/// its API version, if only with 401 (OCI distribution specification, end-1). The health check sends no credentials.
 async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
     let long_enough = Instant::now() + VERSION_TIME;
     let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };
@@ -236,7 +238,7 @@ async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
 }
 
 impl Question<'_> {
-    /// The failure for an answer that is not a success.
+    /// The failure that follows from a status other than success.
     fn refusal(&self, status: StatusCode) -> Failure {
         let (host, Self { repository, wanted, .. }) = (self.upstream.host(), self);
         let class = match status {
@@ -254,7 +256,7 @@ impl Question<'_> {
     }
 }
 
-/// `text` without control characters, cut to the longest cause.
+/// Returns `text` without control characters, cut to [`CAUSE_CHARS_MAX`].
 fn shown(text: &str) -> String {
     text.chars().filter(|char| !char.is_control()).take(CAUSE_CHARS_MAX).collect()
 }
@@ -264,8 +266,8 @@ fn is_temporary(status: StatusCode) -> bool {
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
 }
 
-/// The seconds in `Retry-After`. Dates are ignored, because they need equal clocks. The caller compares the delay with
-/// its deadline.
+/// The delay in the header `Retry-After`, which must be a number of seconds. Dates in `Retry-After` are ignored,
+/// because they need equal clocks. The caller compares the returned delay with its deadline.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

@@ -1,4 +1,4 @@
-//! The section `resolve`: how image digests are looked up, and settings of registries.
+//! The section `resolve` with the lookup of image digests and the settings of registries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Config, Error, Kind, Section, YamlError, kind, yaml};
 use service_core::wire::keeps_secrets;
 
-/// Default time limit for the lookup of one image: half of the 10 s that a webhook has by default, so that a denial
-/// with a reason arrives in time.
+/// Default time limit for the lookup of one image: half of a webhook's default timeout of 10 s, so that a denial with a
+/// reason arrives in time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Default lifetime of a digest: long enough for a rollout, short enough that a moved tag is noticed soon.
+/// Default lifetime of a digest in the cache: long enough for a rollout, short enough that a moved tag is noticed soon.
 const CACHE_TTL: Duration = Duration::from_secs(30);
 /// Default size of the digest cache: about 15,000 images at some 280 bytes each.
 const CACHE_BYTES: u64 = 4 << 20;
-/// Default limit of requests to one registry at one time: with it, a burst of a hundred images takes two round trips.
+/// Default limit of requests to one registry at one time: with it, a hundred images take two round trips.
 pub const MAX_CONCURRENT: usize = 64;
-/// Maximum number of mirrors of one registry: each mirror gets a share of the time for one image.
+/// Maximum number of mirrors of one registry, because all mirrors share the time for one image.
 const MIRRORS_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,15 +29,15 @@ pub struct Resolve {
     pub skip_prefixes: Vec<String>,
     /// Longest time for the lookup of one image.
     pub timeout: Duration,
-    /// How long a digest may be reused.
+    /// Time for which a digest in the cache may be used.
     pub cache_ttl: Duration,
     /// Size limit of the digest cache, in bytes.
     pub cache_max_bytes: usize,
     /// Registries that need settings other than anonymous HTTPS.
     pub registries: Vec<Registry>,
-    /// Further sources of credentials.
+    /// Sources of credentials besides the entries of registries.
     pub keychain: Keychain,
-    /// The lock file with digests; no registry is asked for the images in it.
+    /// The lock file with digests of images; no registry is asked about these images.
     pub lock: Option<PathBuf>,
 }
 
@@ -54,16 +54,16 @@ pub struct Keychain {
 pub struct Registry {
     /// The registry's canonical name; images may spell it differently.
     pub host: OneName,
-    /// Host and port to which requests for this registry are really sent, such as a mirror in the cluster. Images keep
-    /// their names.
+    /// Host and port to which requests for this registry are really sent, such as a mirror in the cluster. The endpoint
+    /// does not change the names of images.
     pub endpoint: Option<Authority>,
     /// Whether the registry speaks HTTP without TLS.
     pub plain_http: bool,
-    /// PEM file with the authorities that are trusted for the registry instead of the system's.
+    /// PEM file with the authorities that are trusted for the registry instead of the system's authorities.
     pub ca_file: Option<PathBuf>,
     /// The user name for the registry, and the file with the password.
     pub login: Option<(String, PathBuf)>,
-    /// Mirrors that are asked before the registry, in this order.
+    /// Mirrors that are asked before the registry, in the order of the list.
     pub mirrors: Vec<Location>,
     /// Repositories that are served by another registry or path.
     pub rewrite: Vec<Rewrite>,
@@ -71,7 +71,8 @@ pub struct Registry {
     pub max_concurrent: usize,
     /// Maximum number of requests to the registry per second; `None` means unlimited.
     pub max_per_second: Option<u32>,
-    /// Token services that get the credentials and may be internal. A host without a port matches every port.
+    /// Token services that get the registry's credentials and may have internal addresses. A token service without a
+    /// port matches every port.
     pub realms: Vec<Authority>,
 }
 
@@ -80,7 +81,7 @@ pub struct Registry {
 pub struct Location {
     /// The registry, spelled as in its entry.
     pub host: Authority,
-    /// The beginning of repository names, without `/` at either end; may be empty.
+    /// The prefix of repository names, without `/` at either end; may be empty.
     pub path: String,
 }
 
@@ -107,8 +108,8 @@ struct RawResolve {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct RawKeychain {
     pub docker_config: Option<PathBuf>,
-    /// Whether pull secrets are read. Off by default: a webhook should be able to read a cluster's Secrets only if it
-    /// needs them.
+    /// Whether the pull secrets of Pods and service accounts are read. The default is false: a webhook should be able
+    /// to read a cluster's Secrets only if it needs them.
     pub pull_secrets: bool,
 }
 
@@ -293,7 +294,7 @@ fn place(check: &Checker<'_>, key: &dyn Fn() -> String, text: &str) -> Result<Lo
     Ok(Location { host, path })
 }
 
-/// Checks path components of a repository name, which must not end with `/`.
+/// Checks the path components of a repository name; the name must not end with `/`.
 fn path(text: &str) -> Option<String> {
     let text = text.strip_suffix('/').unwrap_or(text);
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);

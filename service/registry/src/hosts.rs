@@ -1,8 +1,8 @@
 //! The registries that the client may contact: address, trust and credentials of each host.
 //!
-//! This module owns one pooled client for each host, made at first use and limited in number. The module also owns the
-//! rules for other hosts that a registry names: the permitted addresses of such a host, and whether it gets the
-//! registry's credentials. Rotated authorities and passwords take effect without a restart.
+//! This module owns one pooled client for each host, made at first use and limited in number. The module also decides
+//! about other hosts that a registry names: the permitted addresses of such a host, and whether it gets the registry's
+//! credentials. Rotated authorities and passwords take effect without a restart.
 
 mod files;
 mod limiters;
@@ -31,9 +31,9 @@ use service_core::authority::{Authority, OneName};
 use service_core::share::Share;
 use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside, keeps_secrets};
 
-/// Docker Hub's canonical name, and the host that serves its images.
+/// Docker Hub's canonical name, and the host that serves Docker Hub's images.
 const DOCKER_HUB: (&str, &str) = ("index.docker.io", "registry-1.docker.io");
-/// Registries whose token service is known to be at another host, with that host.
+/// Registries whose token service has another known host, with that host.
 const KNOWN_REALMS: [(&str, &str); 2] = [(DOCKER_HUB.0, "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
 
 /// Why the registries of a configuration cannot be used.
@@ -75,7 +75,6 @@ pub struct Upstream<'h> {
 /// A host that a registry named, and whether the host gets the registry's credentials.
 pub struct Target {
     pub client: Arc<Client>,
-    /// Whether the host gets the registry's credentials.
     pub trusted: bool,
 }
 
@@ -125,7 +124,7 @@ impl Hosts {
     }
 
     /// Reads the files with authorities and the docker configuration again. After a change of authorities, requests use
-    /// only new connections. Returns whether credentials have changed.
+    /// only new connections to the registries. Returns whether the docker configuration has changed.
     pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };
@@ -232,13 +231,13 @@ impl Upstream<'_> {
         &self.host
     }
 
-    /// The credentials for `repository` in the docker configuration, the best first.
+    /// The credentials for `repository` in the docker configuration, the best credential first.
     pub fn docker_config(&self, repository: &str) -> Vec<Arc<Credential>> {
         let Some(file) = &self.hosts.docker_config else { return Vec::new() };
         file.value().fitting(&self.host, repository).cloned().collect()
     }
 
-    /// User name and password from the entry of this registry; `None` if it has none.
+    /// User name and password from the entry of this registry; `None` if the entry has none.
     pub fn login(&self) -> Result<Option<Arc<Credential>>, Failure> {
         let Some(entry) = self.entry else { return Ok(None) };
         let Some((name, path)) = &entry.settings.login else { return Ok(None) };
@@ -284,7 +283,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// The token service at `url` that this registry named, with the rules for it.
+    /// The token service at `url` that this registry named, and how requests to the token service are sent.
     pub fn realm(&self, url: &Url) -> Result<Target, Failure> {
         let plain_allowed = self.entry.is_some_and(|entry| entry.settings.plain_http);
         if url.plain && !plain_allowed {
@@ -308,7 +307,8 @@ impl Upstream<'_> {
         })
     }
 
-    /// The host of `url`, to which this registry redirects directly or indirectly, with the rules for it.
+    /// The host of `url`, to which this registry redirects directly or indirectly, and how requests to the host are
+    /// sent.
     pub fn redirect(&self, url: &Url) -> Target {
         let relation = self.relation(url);
         if relation == Relation::Own {

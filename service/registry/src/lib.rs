@@ -1,7 +1,7 @@
 //! The registry client: finds the digest that a registry returns for an image reference.
 //!
 //! This crate owns references, hosts, credentials, tokens and requests (OCI distribution specification 1.1, Docker
-//! token authentication). Every failure has a class. Only tokens are cached in this crate's client.
+//! token authentication). Every failure of a lookup has a class. The client of this crate caches only tokens.
 
 mod challenge;
 mod client;

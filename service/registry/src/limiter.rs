@@ -1,6 +1,6 @@
 //! The limiter of one registry: requests at one time and per second, and a circuit breaker for a registry that is down.
 //!
-//! After several failed requests in a row, the breaker is in doubt. One caller then checks the registry's health; only
+//! After several failed requests in a row, the breaker is in doubt. A caller then checks the registry's health; only
 //! the result of this check opens the breaker. While the breaker is open, every request fails at once, until a later
 //! caller checks again. Callers decide which results count as failures.
 
@@ -44,11 +44,12 @@ pub struct Limiter {
 struct State {
     failures: u32,
     cause: String,
-    /// The end of the time in which the breaker is open; afterwards it is in doubt. `None` if it is closed.
+    /// The end of the time in which the breaker is open; afterwards the breaker is in doubt. The value is `None` if the
+    /// breaker is closed.
     open_until: Option<Instant>,
     /// Whether a caller is checking the registry's health.
     probing: bool,
-    /// The time at which the rate allows the next request.
+    /// The time at which the rate limit allows the next request.
     next: Option<Instant>,
 }
 
@@ -67,7 +68,7 @@ pub enum Health {
     Well,
     /// The registry does not answer, or answers with a failure of its own.
     Sick(String),
-    /// The result is unknown; another caller must check.
+    /// The check had no result, so another caller must check.
     Unknown,
 }
 
@@ -130,7 +131,7 @@ impl Limiter {
 }
 
 impl Pass<'_> {
-    /// Whether the registry's health must be checked before the request. The caller passes the result to
+    /// Whether the registry's health must be checked before the request. The caller passes the result of the check to
     /// [`Self::probed`].
     pub fn is_in_doubt(&self) -> bool {
         self.probe
@@ -166,13 +167,14 @@ impl Pass<'_> {
         }
     }
 
-    /// Sets the clock of the request, which measures how long the request waits for other servers. Other waiting time
-    /// does not count against the registry.
+    /// Sets the clock of the request, which measures how long the request waits for other servers. Time of waiting for
+    /// anything else does not count against the registry.
     pub fn watched(&mut self, silence: &Arc<Silence>) {
         self.silence = Some(Arc::clone(silence));
     }
 
-    /// Ends the request because of a limit of this program. The registry is not at fault for such an end.
+    /// Ends the request because of a limit of this program, without a result. The registry is not at fault for such an
+    /// end.
     pub fn untold(mut self) {
         self.said = true;
         self.limiter.state.lock().probing &= !self.probe;
@@ -254,7 +256,7 @@ mod tests {
         matches!(limiter.enter(later()).await, Err(Shut::Broken { cause }) if cause == "503")
     }
 
-    /// Records the result of a health check; `sick` is the registry's failure.
+    /// Records the result of a health check; `sick` is the registry's failure, or `None`.
     async fn probed(limiter: &Limiter, sick: Option<&str>) -> bool {
         let pass = limiter.enter(later()).await.unwrap();
         assert!(pass.is_in_doubt());
@@ -318,7 +320,7 @@ mod tests {
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (0, 0)));
     }
 
-    /// A caller with too little time changes nothing: the breaker stays in doubt.
+    /// A health check that ends early because its caller has too little time leaves the breaker in doubt.
     #[tokio::test(start_paused = true)]
     async fn what_nobody_could_tell_neither_opens_nor_closes_it() {
         let limiter = limiter(64, None);

@@ -1,5 +1,5 @@
-//! The lock file: the digest of each image at the time of locking. So a rollback gets the same image, even if its tag
-//! refers to another image now.
+//! The lock file: the digest of each image at the time of locking. With the lock file, a rollback gets the locked
+//! image, even if the tag refers to another image now.
 //!
 //! This module owns the format of `images.lock`. The file is sorted YAML with one entry per image, so a change of one
 //! image changes a few lines.
@@ -18,7 +18,7 @@ const IMAGES_MAX: usize = 200_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// Each image by its full name, with its spelling in the file.
+    /// The entry of each image by full name, with the image's spelling in the file.
     images: BTreeMap<FullName, (String, Locked)>,
 }
 
@@ -26,7 +26,7 @@ pub struct Lock {
 #[serde(deny_unknown_fields)]
 pub struct Locked {
     pub digest: String,
-    /// The time at which the digest was looked up (RFC 3339).
+    /// The time at which the image's digest was looked up (RFC 3339).
     pub resolved: String,
     pub registry: String,
     /// The signers and their evidence, if signatures were verified.
@@ -58,13 +58,10 @@ pub enum Error {
     Version(u32),
     #[error("`{image}` has two digests, {one} and {two}: delete the entry that is wrong")]
     Twice { image: String, one: String, two: String },
-    /// The digest is not `sha256:` and 64 hex digits.
     #[error("the digest of `{image}` is none: `{digest}`; write it anew with `pin --lock`")]
     Digest { image: String, digest: String },
-    /// The image has no tag or is invalid.
     #[error("`{image}` cannot be locked: {error}")]
     Image { image: String, error: ReferenceError },
-    /// The file is larger than the limit.
     #[error("it is larger than {} MiB or has more than {IMAGES_MAX} images: lock those alone that this cluster runs", TEXT_BYTES_MAX >> 20)]
     TooLarge,
 }
@@ -109,14 +106,14 @@ impl Lock {
         self.images.get(name).map(|(_, locked)| locked)
     }
 
-    /// Adds or replaces the entry of an image; returns the former entry.
+    /// Adds or replaces the entry of an image; returns the former entry, if there was one.
     pub fn insert(&mut self, image: &str, locked: Locked) -> Result<Option<Locked>, Error> {
         let reference = Reference::parse(image).map_err(|error| Error::Image { image: image.to_owned(), error })?;
         let before = self.images.insert(reference.full_name(), (image.to_owned(), locked));
         Ok(before.map(|(_, locked)| locked))
     }
 
-    /// Every image in its spelling, sorted by full name.
+    /// Every image as it is spelled in the file, sorted by full name.
     pub fn images(&self) -> impl Iterator<Item = (&str, &Locked)> {
         self.images.values().map(|(image, locked)| (image.as_str(), locked))
     }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
-/// The `Accept` header. Indexes come first, so that a registry that chooses by order returns the index.
+/// The `Accept` header of requests for manifests. Indexes come first, so that a registry that chooses by order returns
+/// the index.
 pub(super) const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json";
@@ -24,33 +25,29 @@ pub enum Kind {
 /// Why an answer gives no usable digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// The media type is missing, or none of the four types of manifests.
     #[error("no manifest: its Content-Type is none of a manifest")]
     ContentType,
     /// The body is not a JSON object with `schemaVersion` 2 and the shape of an index or image.
     #[error("no manifest: its body has not the shape of one")]
     Shape,
-    /// The body and the headers state different kinds.
     #[error("no manifest: its body is something else than its Content-Type says")]
     Disagreement,
-    /// Two headers state different digests.
     #[error("two different digests for one manifest")]
     Digests,
-    /// The header's digest differs from the body's.
     #[error("a digest that is not the one of its manifest")]
     Digest,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stated {
-    /// A digest: `sha256:` and 64 hex digits.
+    /// The digest that the headers state: `sha256:` and 64 hex digits.
     Digest(String),
     /// The headers state no valid digest.
     Nothing,
 }
 
 impl Kind {
-    /// The kind that a `Content-Type` or `mediaType` names.
+    /// The kind of manifest that a `Content-Type` or `mediaType` names.
     pub fn of(media_type: &str) -> Option<Self> {
         match media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
             "application/vnd.oci.image.index.v1+json" | "application/vnd.docker.distribution.manifest.list.v2+json" => {
@@ -95,7 +92,7 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// The kind of the manifest in `body`, whose answer had the media type `content_type`.
+/// The kind of the manifest in `body`; the answer had the media type `content_type`.
 ///
 /// A document that is an index as well as an image is refused, because two readers would understand it differently
 /// (CVE-2021-41190).
@@ -119,7 +116,7 @@ pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestEr
     if inside == kind && announced == kind { Ok(kind) } else { Err(ManifestError::Disagreement) }
 }
 
-/// The digest in `headers`. An invalid digest counts as absent; two different digests are an error.
+/// The digest that `headers` state. An invalid digest counts as absent; two different digests are an error.
 pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     let mut values = headers.get_all(DIGEST_HEADER).iter();
     let Some(first) = values.next() else { return Ok(Stated::Nothing) };
@@ -130,7 +127,7 @@ pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     Ok(digest.map_or(Stated::Nothing, |text| Stated::Digest(text.to_owned())))
 }
 
-/// The digest in the answer to a HEAD request; `None` if the body must be read for it.
+/// The digest in the headers of the answer to a HEAD request; `None` if the body must be read for it.
 pub(super) fn of_head(headers: &HeaderMap) -> Result<Option<String>, ManifestError> {
     let known = content_type(headers).is_none_or(|media_type| Kind::of(media_type).is_some());
     match stated(headers)? {
@@ -202,7 +199,7 @@ mod tests {
     }
 
     proptest! {
-        /// No input panics, and random bytes are never a manifest.
+        /// Random bytes are never a manifest, and no input causes a panic.
         #[test]
         fn noise_is_no_manifest(content_type in ".{0,60}", body in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(check(Some(&content_type), &body).is_err());

@@ -22,7 +22,7 @@ pub struct Metrics {
     pull_secret_reads: Family<OutcomeLabel, Counter>,
     open: Family<RegistryLabel, Gauge>,
     transitions: Family<TransitionLabel, Counter>,
-    /// Request counters for each kind of [`Wanted`], in the order of [`PIECES`].
+    /// The request counters, one for each kind of [`Wanted`], in the order of [`PIECES`].
     requests: [Counter; PIECES.len()],
 }
 
@@ -40,7 +40,7 @@ pub struct RegistryLabel {
     registry: String,
 }
 
-/// The change of a breaker; `to` is `open` or `closed`.
+/// The labels of a breaker's changes; `to` is `open` or `closed`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct TransitionLabel {
     registry: String,
@@ -76,7 +76,7 @@ impl Breaker {
         self.open.get()
     }
 
-    /// The number of times that a breaker opened, and that one closed.
+    /// How often breakers have opened, and how often they have closed.
     #[cfg(test)]
     pub fn transitions(&self) -> (u64, u64) {
         (self.opened.get(), self.closed.get())
@@ -84,7 +84,6 @@ impl Breaker {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_registry`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let mut metrics = Self::default();
         for outcome in ["replaced", "refused"] {
@@ -119,7 +118,7 @@ impl Metrics {
         self.requests[index].inc();
     }
 
-    /// Counts a changed file whose content is in use now.
+    /// Counts a changed file whose new content is in use.
     pub fn replaced(&self) {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
     }

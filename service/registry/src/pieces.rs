@@ -1,4 +1,4 @@
-//! The interface between signature checks and the storage of images.
+//! The interface by which signature checks fetch signatures.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{Keyring, Piece, Registry, Wanted};
 /// One image whose signatures are needed: its name, credentials and deadline.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The image's host, spelled as in references.
+    /// The image's registry host, spelled as in references.
     pub host: String,
     pub repository: String,
     pub digest: Arc<str>,
@@ -22,7 +22,7 @@ pub struct Question {
     pub deadline: Instant,
 }
 
-/// A source of signatures: a registry, or images that will be injected.
+/// A source of signatures: a registry, or the images that `inject` copies.
 pub trait Pieces: Send + Sync + 'static {
     /// Fetches the object `wanted` from the image's repository, with the credentials in `question`.
     fn piece<'p>(&'p self, question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>>;

@@ -1,4 +1,4 @@
-//! Image references as people write them: `nginx`, `nginx:1.25`, `host:5000/team/app:v1@sha256:…`.
+//! Image references as users write them: `nginx`, `nginx:1.25`, `host:5000/team/app:v1@sha256:…`.
 //!
 //! The grammar is that of the distribution project, which container runtimes use too. A name without host belongs to
 //! Docker Hub. An `@` pins an image only if a valid digest follows.
@@ -20,7 +20,7 @@ const LEGACY_DEFAULT_HOST: &str = "index.docker.io";
 /// The prefix of full names at Docker Hub.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
-/// Maximum number of bytes of an invalid part of a reference that a message shows.
+/// Maximum number of bytes of an invalid component of a reference in a message.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Digest algorithms that the OCI image specification registers and runtimes support, with their number of hex digits.
 const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];
@@ -31,20 +31,18 @@ pub struct Image {
     pub host: String,
     /// The repository, for example `library/nginx`.
     pub repository: String,
-    /// The tag; `None` if none is written.
+    /// The tag; `None` if the reference has no tag.
     pub tag: Option<String>,
-    /// The digest with its algorithm; `None` if none is written.
+    /// The digest with its algorithm; `None` if the reference has no digest.
     pub digest: Option<String>,
 }
 
 /// A reference by tag, whose digest a registry can look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The host with its port, for example `docker.io` or `127.0.0.1:5000`.
     pub host: String,
-    /// The repository, for example `library/nginx`.
     pub repository: String,
-    /// The tag; `latest` if none is written.
+    /// The tag; `latest` if the reference has no tag.
     pub tag: String,
 }
 
@@ -58,13 +56,10 @@ pub enum ReferenceError {
     Repository(String),
     #[error("`{0}` is not a tag: letters, digits, `_`, `.` and `-`, at most 128")]
     Tag(String),
-    /// The host is not valid, so no connection to it is possible.
     #[error("`{0}` is not a registry host: write a name or address, and a port from 1 to 65535 if it needs one")]
     Host(String),
-    /// The text after `@` is no digest.
     #[error("`{0}` is not a digest: write sha256: and 64, or sha512: and 128 lower-case hex digits")]
     Digest(String),
-    /// The reference has a digest, although a reference by tag is needed.
     #[error("the reference has a digest already")]
     Pinned,
 }
@@ -108,8 +103,8 @@ impl Image {
         Ok(Self { host: host.to_owned(), repository, tag: tag.map(str::to_owned), digest })
     }
 
-    /// The canonical name of an image, equal for all spellings. The host is the registry's canonical name; Docker Hub
-    /// gets the name that Go tools write. Patterns of policies are matched against this name.
+    /// The canonical name of the image, equal for all spellings. The host is the registry's canonical name; Docker Hub
+    /// gets the name that Go tools write. Patterns of policies are matched against the full name.
     pub fn full_name(&self) -> String {
         let mut name = OneName::parse(&self.host).before_path();
         name.push('/');
@@ -144,7 +139,7 @@ impl Reference {
         Image::parse(text)?.into_reference()
     }
 
-    /// The reference as text for a lookup. The host keeps its spelling, because the request is sent there.
+    /// The reference as text for a lookup. The host keeps its spelling, because the request is sent to it.
     pub fn as_asked(&self) -> String {
         format!("{}/{}:{}", self.host, self.repository, self.tag)
     }
@@ -155,8 +150,8 @@ impl Reference {
     }
 }
 
-/// An image's full name ([`Image::full_name`]), equal for all spellings. Everything that is stored per image uses this
-/// name.
+/// An image's full name ([`Image::full_name`]), equal for all spellings of the image. Everything that is stored per
+/// image uses [`FullName`] as key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FullName(String);
 
@@ -166,7 +161,7 @@ impl fmt::Display for FullName {
     }
 }
 
-/// The beginning of an invalid component, which may be very long.
+/// The beginning of `text` for a message, because an invalid component may be very long.
 fn shown(text: &str) -> String {
     let end = (0..=SHOWN_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
@@ -202,12 +197,13 @@ fn is_host(text: &str) -> bool {
     name.split('.').all(label) && port.is_none_or(is_port)
 }
 
-/// Whether a text has only digits: `parse` alone would accept a sign.
+/// Whether a text has only digits; the number parser alone would accept a sign.
 fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port != 0)
 }
 
-/// Whether a path component consists of alphanumeric runs, joined by one `.`, one or two `_`, or any number of `-`.
+/// Whether a path component consists of letters and digits in groups that are joined by one `.`, one or two `_`, or any
+/// number of `-`.
 fn is_component(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();

@@ -1,6 +1,6 @@
 //! URLs that a registry names: token services and targets of redirects.
 //!
-//! Anybody may have chosen the URLs, so messages show only their host.
+//! An attacker may have chosen such a URL, so messages show only its host.
 
 use service_core::authority::Authority;
 
@@ -17,7 +17,8 @@ pub struct Url {
 }
 
 impl Url {
-    /// Parses `text`. Relative URLs, other schemes, user names, ports out of range and overlong paths are refused.
+    /// Parses an absolute URL with the scheme `http` or `https`. Relative URLs, other schemes, user names, ports out of
+    /// range and overlong paths are refused.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let plain = match scheme {

@@ -1,7 +1,7 @@
-//! Results of lookups and checks of images, and the time for which each result may be reused.
+//! Results of lookups and checks of images, and the time for which each result may be used again.
 //!
-//! This module owns the failure classes, a cache of limited size, and the sharing of equal lookups. The module does no
-//! I/O.
+//! This module owns the failure classes and a cache of limited size, and lets equal lookups share one lookup. The
+//! module sends no requests.
 
 mod cache;
 mod class;

@@ -13,10 +13,10 @@ pub enum Wanted<'q> {
         /// Largest accepted size of the blob, in bytes.
         bytes_max: usize,
     },
-    /// A part of a blob; its size is the limit of one answer.
+    /// A range of bytes of a blob; its size is the limit of one answer.
     Part {
         digest: &'q str,
-        /// Offset of the first byte.
+        /// Offset of the first byte in the blob.
         from: u64,
     },
 }

@@ -33,7 +33,7 @@ fn cluster(kubeconfig: Option<&Path>) -> anyhow::Result<Cluster> {
     Ok(Cluster::find(kubeconfig)?)
 }
 
-/// The verdict about `image` under the configuration `file`. The signatures come from `pieces`, not from a registry.
+/// The verdict on `image` under the configuration `file`. The signatures come from `pieces`, not from a registry.
 fn verdict(
     file: Arc<config::Config>,
     image: String,

@@ -1,4 +1,4 @@
-//! The command `verify`: verifies one image.
+//! The command `verify`, which verifies the signatures of one image.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::config;
 /// Longest time for one image, equal to the longest time that an API server waits for a webhook.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The image to verify, and the rules for it.
+/// The arguments of `verify`: the image, and the rules for it.
 #[derive(Debug, Args)]
 // The group that clap would make of it has all arguments, the image among them.
 #[group(skip)]
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     plain_http: bool,
 }
 
-/// Prints the result; fails if the image is not verified.
+/// Prints the verdict on the image; fails if the image is not verified.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = match (&arguments.key, &arguments.config) {
         (Some(key), _) => with_key(&arguments.image, key, arguments.plain_http).map_err(usage)?,

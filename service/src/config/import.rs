@@ -1,7 +1,7 @@
 //! The translation of Connaisseur's helm values to a configuration of this service, with a list of untranslated values.
 //!
-//! The translation does no I/O. Every unknown key with a meaning is named in a note. No policy becomes weaker: a
-//! validator of a kind that this service lacks becomes a validator that refuses every image.
+//! The translation does no I/O. Every unknown key in the values that has an effect is named in a note. No policy
+//! becomes weaker: a validator of a kind that this service lacks becomes a validator that refuses every image.
 
 #[cfg(feature = "alerting")]
 mod alerts;
@@ -21,12 +21,12 @@ pub struct Imported {
     pub left: Vec<String>,
 }
 
-/// Keys of a rule's `with` that mean the same in this service.
+/// Keys of a rule's `with` that mean the same in Connaisseur and this service.
 const SAME_IN_WITH: [&str; 6] = ["trustRoot", "threshold", "required", "mode", "verifyInTransparencyLog", "verifySCT"];
-/// The file with the keys of the public Sigstore instance. Connaisseur downloads them; this service does not.
+/// The file with the keys of the public Sigstore instance. Connaisseur downloads these keys; this service does not.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
-/// Translates `text`, which was read from `path`.
+/// Translates the helm values in `text`, which was read from `path`.
 pub fn connaisseur(text: &str, path: &Path) -> Result<Imported, Error> {
     let values: Value = serde_saphyr::from_str(text).map_err(|error| parse_error(&error, path))?;
     let wrong = |key: &str, what: &str| Error::Value { path: path.into(), key: key.into(), what: what.into() };
@@ -77,7 +77,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The translated rules. If two rules have the same pattern, only the later one is kept, as in Connaisseur.
+/// The translated rules. If two rules have the same pattern, only the later rule is kept, as in Connaisseur.
 fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>) -> Vec<Value> {
     let mut out: Vec<(Option<Pattern>, Value)> = Vec::new();
     for (index, rule) in rules.iter().enumerate() {

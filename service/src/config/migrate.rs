@@ -1,14 +1,14 @@
-//! The migration of a configuration file from an older version to the present one; comments are kept.
+//! Migrates a configuration file from an older format version to the present version; comments are kept.
 //!
-//! Each version has one migration step in this module. So far the only step writes `version: 1` into a file without a
-//! version.
+//! Each format version has one migration function in this module. So far the only migration writes `version: 1` into a
+//! file without a version.
 
 use std::path::Path;
 
 use super::{Error, VERSION, parse};
 
-/// The text of the file at `path`, migrated to the present version. A file that the command `run` would refuse is an
-/// error.
+/// The text of the file at `path`, in the present format version. A file that `longhaul-service run` would refuse gives
+/// an error.
 pub fn migrate(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
     parse(&text, path)?;

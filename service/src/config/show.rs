@@ -1,7 +1,7 @@
 //! The configuration in effect: defaults replaced by the settings of the file, with secrets masked.
 //!
-//! The defaults are read from `example.yaml`. A test compares that file with the code, so new keys are shown without a
-//! change here.
+//! The defaults are read from `example.yaml`. A test compares `example.yaml` with the code, so new keys are shown
+//! without a change in this module.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn cannot_show(path: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::Value { path: path.into(), key: "the file".into(), what: format!("cannot be shown: {error}") }
 }
 
-/// Merges `above` into `below`: maps are merged key by key; other values are replaced.
+/// Merges `above` into `below`: maps are merged key by key; other values of `below` are replaced.
 fn lay_over(below: &mut Value, above: Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {

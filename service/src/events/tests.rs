@@ -11,7 +11,7 @@ fn all() -> impl Iterator<Item = &'static Name> {
     EVENTS.iter().copied().flatten()
 }
 
-/// The arguments of every call of `tracing::LEVEL!` in a source text.
+/// The arguments of every call of a `tracing` macro such as `tracing::info!` in a source text.
 fn calls(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for level in ["error", "warn", "info", "debug", "trace"] {

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::templates::Piece;
 use super::{Certificates, Choice, FailurePolicy};
 
-/// The port at which most API servers listen. Network policies see this port, not the port of the Service `kubernetes`.
+/// The port at which most API servers listen. Network policies see port 6443 of the server, not the port of the Service
+/// `kubernetes`.
 const API_PORT: u16 = 6443;
 /// The key of the configuration file in the `ConfigMap`; the Deployment's arguments use the same file name.
 const CONFIG_KEY: &str = "webhook.yaml";
 
-/// All objects in named groups, in the order of application: dependencies first, the webhook last.
+/// All objects in named groups, in the order of `kubectl apply`: dependencies first, the webhook configuration last.
 pub(super) fn all(choice: &Choice) -> anyhow::Result<Vec<(&'static str, Vec<Value>)>> {
     let own = choice.certificates == Certificates::Own;
     let pieces = [

@@ -37,7 +37,7 @@ impl Piece {
     pub const DISRUPTION: Self = piece!("pod-disruption-budget.yaml", "pod-disruption-budget.yaml");
     pub const WEBHOOK: Self = piece!("webhook.yaml", "webhook.yaml");
 
-    /// The objects of this file that belong to the webhook, with `namespace` as their namespace.
+    /// The objects of this manifest file that belong to the webhook, with `namespace` as their namespace.
     pub fn objects(self, namespace: &str) -> anyhow::Result<Vec<Value>> {
         // The name of the namespace is part of server names and annotations too.
         let text = self.text.replace(NAMESPACE, namespace);

@@ -1,14 +1,15 @@
 //! The files that a configuration names, and whether one of them has changed.
 //!
 //! A file counts as changed if its time, size or inode differs. If a mounted `ConfigMap` or Secret changes, a link
-//! points to a new folder, so its files get other inodes.
+//! points to a new folder, so the mounted files get other inodes.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 
-/// Maximum number of files whose metadata is compared. Changes of further files are noticed at the next regular reload.
+/// Maximum number of files whose metadata is compared. Changes of files beyond this number are noticed at the next
+/// regular reload.
 const FILES_MAX: usize = 256;
 
 /// The metadata of the files at the last check.
@@ -18,7 +19,7 @@ pub struct Followed {
     seen: Vec<Option<Look>>,
 }
 
-/// Metadata of a file. If the metadata is equal, the content counts as unchanged.
+/// The metadata of a file. If the metadata is unchanged, the content counts as unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     inode: u64,

@@ -1,7 +1,8 @@
 //! The reload of the configuration in a running process.
 //!
-//! Each role and section says which settings take effect at once; requests under way keep the former settings. Changes
-//! of other settings are logged and wait for a restart. An unusable file changes nothing and is logged once.
+//! Each role and section decides which settings take effect at once; requests that already started keep the former
+//! settings. Changes of other settings are logged and wait for a restart. An unusable configuration file changes
+//! nothing and is logged once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use crate::config;
 
 /// Time between two reads of the configuration file, even if its metadata is unchanged.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
-/// Time between two comparisons of file metadata. A key that is no longer trusted must be refused within a second.
+/// Time between two comparisons of the metadata of all files. A key that is no longer trusted must be refused within a
+/// second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Clone, Default)]
@@ -32,7 +34,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics. The configuration at the start counts as just loaded.
+    /// Registers the metrics of the reload. The configuration at the start counts as a reload.
     pub fn register(registry: &mut MetricsRegistry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_config");
@@ -66,7 +68,7 @@ impl Probe for Trouble {
         "config"
     }
 
-    /// An unusable file is only a note and not a failure, because the former configuration still works. All replicas
+    /// An unusable file only causes a note and no failure, because the former configuration still works. All replicas
     /// read the same file, so a failure would turn a typing mistake into an outage of the whole webhook.
     fn note(&self) -> Option<String> {
         self.0.lock().clone()
@@ -78,7 +80,6 @@ pub struct Reloader {
     pub running: Config,
     pub reloads: Vec<Reload>,
     pub metrics: Metrics,
-    /// The note that the health endpoint shows.
     pub trouble: Arc<Trouble>,
 }
 

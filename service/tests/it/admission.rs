@@ -1,4 +1,4 @@
-//! Tests of admission over sockets, with a registry.
+//! Tests of the admission webhook over sockets, with a small registry.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ pub async fn ask(client: &Client, review: &Value) -> Value {
     answer["response"].clone()
 }
 
-/// The object as the API server stores it: with the patch of the answer.
+/// The object after the patch of the answer, as the API server stores it.
 pub fn patched(answer: &Value, object: &Value) -> Value {
     assert_eq!(answer["patchType"], "JSONPatch");
     let patch = base64::engine::general_purpose::STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
@@ -73,7 +73,7 @@ pub fn verdict(answer: &Value, object: &Value) -> Result<String, String> {
 }
 
 /// With the setting `endpoint`, requests for a registry go to an address in the cluster. DNS need not know the
-/// registry's name, and images keep that name.
+/// registry's name, and images keep the registry's name.
 #[tokio::test]
 async fn an_endpoint_stands_in_for_the_host_that_images_name() {
     let registry = Registry::start().await;
@@ -119,8 +119,8 @@ async fn tags_are_pinned_in_both_versions_and_protocols_and_a_second_round_chang
     service.app.stop().await;
 }
 
-/// If a registry speaks plain HTTP and the configuration, with or without an entry for the registry, does not say so,
-/// the message names the key to set.
+/// If a registry speaks plain HTTP and the configuration does not say so, the message names the key to set, with or
+/// without an entry for the registry.
 #[tokio::test]
 async fn a_registry_without_tls_is_named_with_the_key_to_set() {
     let registry = Registry::start().await;

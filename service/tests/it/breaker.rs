@@ -1,4 +1,4 @@
-//! Tests of a registry that fails: it gets no requests for a while, and cached results are used.
+//! Tests of a registry that fails: the service sends it no requests for a while, and uses cached results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

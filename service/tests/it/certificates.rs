@@ -1,5 +1,5 @@
-//! Tests of the webhook's certificates that two replicas make: from an empty Secret, through rotations of certificate
-//! and authority, while reviews are sent.
+//! Tests of the webhook's certificates that two replicas make while reviews are sent: from an empty Secret, through
+//! rotations of certificate and authority.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn decoded(value: &Value) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(value.as_str()?).ok()
 }
 
-/// The authorities that the API server trusts at present.
+/// The authorities that the webhook configuration of the API server contains at present.
 fn bundle(api: &Api) -> Option<Vec<u8>> {
     decoded(&api.world.lock().core[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"])
 }

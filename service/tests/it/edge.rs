@@ -1,4 +1,4 @@
-//! Tests of listeners with misbehaving clients: slow bodies, idle connections, stalled handshakes.
+//! Tests of listeners whose clients misbehave: slow bodies, idle connections, stalled handshakes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn head(length: &str) -> String {
     )
 }
 
-/// Waits until this many reviews are in work.
+/// Waits until this many reviews are being answered.
 async fn in_flight(service: &Service, count: usize) {
     let line = format!("longhaul_admission_in_flight {count}\n");
     let waiting = async {
@@ -104,8 +104,8 @@ async fn slow_bodies_shut_nobody_out() {
     service.app.stop().await;
 }
 
-/// The service reads the rest of a refused large body for a moment, so that the client gets the answer. No other caller
-/// waits meanwhile.
+/// The service reads the rest of a refused large body for a moment, so that the client gets the answer. Meanwhile, no
+/// other caller waits for the refused body.
 #[tokio::test]
 async fn a_refused_body_takes_nobodys_place() {
     let service = start(", maxInFlight: 1").await;
@@ -121,7 +121,7 @@ async fn a_refused_body_takes_nobodys_place() {
     service.app.stop().await;
 }
 
-/// One peer gets at most its share of the reviews in work; its connection stays open after a refused call.
+/// One peer gets only the permitted number of reviews at one time; its connection stays open after a refused call.
 #[tokio::test]
 async fn one_peer_cannot_take_every_place() {
     let service = start(", maxInFlight: 8, maxInFlightPerPeer: 2").await;
@@ -145,7 +145,7 @@ async fn one_peer_cannot_take_every_place() {
 }
 
 /// If a listener has no free slot, the connection that was idle longest is closed for a new connection; busy and young
-/// connections stay.
+/// connections stay open.
 #[tokio::test]
 async fn idle_connections_do_not_hold_the_listener() {
     let service = start(", maxConnections: 8").await;
@@ -205,7 +205,7 @@ async fn call_as(service: &Service, identity: Option<Identity>) -> Option<TlsStr
 }
 
 /// With `clientCA`, a caller needs a certificate. A changed authority takes effect without a restart, and open
-/// connections stay.
+/// connections stay open.
 #[tokio::test]
 async fn callers_prove_who_they_are_when_they_are_asked_to() {
     let folder = tempfile::tempdir().unwrap();

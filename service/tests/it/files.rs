@@ -74,7 +74,8 @@ async fn manifests_are_pinned_in_place_and_nothing_else_of_them_changes() {
     assert_eq!((code, read()), (Some(0), pinned.replace("good:2", &format!("good:2@{}", digest()))));
 }
 
-/// A symbolic link is refused and stays a link. Neither its target nor the folder of the target is changed.
+/// A symbolic link to a manifest is refused and stays a link. Neither the link's target nor the target's folder is
+/// changed.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_symbolic_link_is_refused_and_what_it_leads_to_stays() {

@@ -1,15 +1,15 @@
 //! Tests of the KRM function `krm` under kpt and kustomize, and a comparison with k8s-digester.
 //!
 //! kustomize comes from the Go proxy (`go install sigs.k8s.io/kustomize/kustomize/v5`), kpt from Google Cloud's SDK,
-//! and k8s-digester is built from its repository (`go build -o digester .`). The tests find the programs in `$PATH`;
-//! without a program, its tests are skipped.
+//! and k8s-digester is built from its repository (`go build -o digester .`). The tests find these programs in `$PATH`;
+//! if a program is missing, its tests are skipped.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::registry::{Registry, digest};
 
-/// Typical manifests: a workload, a Knative Service, a Knative event source, and a custom kind.
+/// Typical manifests: a workload, a Knative Service, a Knative event source, and an object of a custom kind.
 const MANIFESTS: [(&str, &str); 4] = [
     (
         "web.yaml",
@@ -124,8 +124,8 @@ async fn kustomize_runs_it_as_a_transformer() {
     assert_eq!(images(&built), right, "{built}");
 }
 
-/// If this service and k8s-digester resolve the same image, they find the same digest. docs/measured/krm.md lists their
-/// differences.
+/// If this service and k8s-digester resolve the same image, they find the same digest. docs/measured/krm.md lists the
+/// differences of the two programs.
 #[tokio::test(flavor = "multi_thread")]
 async fn k8s_digester_finds_the_same_digests() {
     if !has("digester") {

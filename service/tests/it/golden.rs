@@ -1,6 +1,7 @@
 //! Tests of cosign's signatures with the whole service: configuration, search in a registry, and verdict.
 //!
-//! The fixtures and cosign's answers are those of `service-verify`, whose own tests check the signatures alone.
+//! The fixtures and cosign's answers come from `service-verify`, whose own tests check the signatures without the
+//! service.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,7 @@ fn config(case: &Value, host: &str) -> Config {
     Config::parse(&text.to_string(), &path).unwrap_or_else(|error| panic!("{}: {error}", case["name"]))
 }
 
-/// The service answers as cosign does, whichever APIs the registry supports; the table explains each difference.
+/// The service answers as cosign does, whichever APIs the registry supports, or the table explains the difference.
 #[tokio::test]
 async fn cosign_and_the_service_agree_on_every_case() {
     let table = read("cases.json");

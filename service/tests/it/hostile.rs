@@ -1,4 +1,4 @@
-//! Tests of hostile registries. Each test makes a different attack, and no attack may succeed.
+//! Tests of hostile registries. Each test attacks the service in another manner, and no attack may succeed.
 
 use service::run::Options;
 use service_core::wire::Protocol;

@@ -70,7 +70,7 @@ async fn start(registry: &Raw, api: &Api, more: &str) -> (Service, tempfile::Tem
     (Service::start("admission", &config, Options::default()).await, folder)
 }
 
-/// The stored image or the denial, for a Pod in `namespace` with these pull secrets.
+/// The stored image or the denial, for a Pod in `namespace` with the pull secrets `secrets`.
 async fn verdict(client: &Client, namespace: &str, image: &str, secrets: &[&str]) -> Result<String, String> {
     let mut object = pod(&[image]);
     let names: Vec<_> = secrets.iter().map(|name| json!({ "name": name })).collect();

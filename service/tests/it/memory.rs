@@ -1,8 +1,8 @@
 //! Tests of the memory that callers and registries can make the service use: attacks on the shipped program under the
 //! shipped limit of 64 MiB. During an attack, other reviews must be answered.
 //!
-//! If this process may create control groups, the limit is real, and the kernel kills a process that exceeds it. In any
-//! case, the test checks the peak of the resident memory.
+//! If this process may create control groups, the kernel enforces the limit and kills a process that exceeds it. In any
+//! case, the test checks the peak of the process' resident memory.
 
 mod attacks;
 mod process;
@@ -21,7 +21,7 @@ use crate::admission::{pod, review};
 use crate::support::registry::Registry;
 use crate::support::signed::{Key, Signed};
 
-/// The limit in `kind/manifests/deployment.yaml`.
+/// The memory limit in `kind/manifests/deployment.yaml`, in bytes.
 const LIMIT_BYTES: u64 = 64 << 20;
 const LASTS: Duration = Duration::from_secs(4);
 
@@ -35,7 +35,8 @@ fn config(registries: &[&str], more: &str) -> String {
     )
 }
 
-/// Sends small reviews during `attack`; each must be answered with `allowed`. A number replaces `?` in `image`.
+/// Sends small reviews while `attack` runs; each must be answered with `allowed`. In each review, a number replaces `?`
+/// in `image`.
 async fn others_are_answered(process: &Process, image: &str, attack: impl Future<Output = ()>) {
     let others = async {
         let (client, ends, mut tag) = (process.client(), Instant::now() + LASTS, 0);
@@ -74,7 +75,7 @@ async fn eight_bodies_of_eight_mebibytes() {
     held_within_the_limit(process, "eight bodies");
 }
 
-/// An attack by three images with twenty bundles of 8 MiB each. The bundles have long statements, or lists of empty
+/// An attack by three images with twenty bundles of 8 MiB each. The bundles contain long statements, or lists of empty
 /// items, which would take twenty times the memory of their text.
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_bundles_of_eight_mebibytes() {
@@ -105,8 +106,8 @@ async fn sixty_bundles_of_eight_mebibytes() {
     held_within_the_limit(process, "sixty bundles");
 }
 
-/// An attack by sixteen Pods of 500 images each, for which the registry never answers. The registry answers for the new
-/// images of other Pods.
+/// An attack by sixteen Pods of 500 images each, for which the registry never answers. During the attack, the registry
+/// answers for the new images of other Pods.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn eight_thousand_images_of_a_silent_registry() {

@@ -136,8 +136,8 @@ async fn health_says_what_it_looked_at() {
     service.app.stop().await;
 }
 
-/// A changed policy takes effect in a running process. An unusable file changes nothing, is reported, and does not make
-/// the process unready.
+/// A changed policy takes effect in a running process. An unusable policy file changes nothing, is reported, and does
+/// not make the process unready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_configuration_is_taken_and_a_broken_one_is_not() {
     let registry = Registry::start().await;

@@ -9,7 +9,7 @@ use crate::support::registry::Registry;
 use crate::support::signed::{Key, Signed};
 use crate::verify::{config, start};
 
-/// A policy that admits images with every failure that a policy can admit.
+/// A policy that admits an image despite every failure that a policy can admit.
 const LENIENT: &str = "onFailure: {not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, \
                        unsigned: allow, invalid: allow, mismatch: allow}";
 const RULE: &str = "pattern: \"*\", with: {verifyInTransparencyLog: false}";

@@ -1,10 +1,10 @@
-//! Measures the cost of splitting the service (`cargo xtask bench topology`). The measured forms are one process, one
-//! process that calls itself over the network, two processes, and two processes with a network delay of 1 ms and of 5
-//! ms. Each form is measured cold (every image is new) and warm (every verdict is cached).
+//! Measures the cost of splitting the service (`cargo xtask bench topology`). The service is measured as one process,
+//! as one process that calls itself over the network, as two processes, and as two processes with a network delay of 1
+//! ms and of 5 ms. Each variant is measured cold (every image is new) and warm (every verdict is cached).
 //!
-//! The registry and the load generator are in the test's process, so that the measured processor time is that of the
-//! service alone. The load is closed: a fixed number of callers, each of which sends the next review as soon as the
-//! last is answered.
+//! The registry and the load generator run in the test's process, so that the measured processor time is that of the
+//! service alone. The load is closed: a fixed number of callers each send the next review as soon as the last review is
+//! answered.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]
 #![allow(dead_code, reason = "what tests share is more than this needs")]
@@ -56,7 +56,7 @@ const FORMS: [(&str, Form); 5] = [
     ("two, 5 ms apart", Form::Two(Duration::from_millis(5))),
 ];
 
-/// The started processes, which end on drop.
+/// The started processes of the service, which end on drop.
 struct Running(Vec<Child>);
 
 impl Drop for Running {
@@ -145,7 +145,7 @@ async fn call(client: &Client, body: Bytes) -> Result<Value, String> {
     serde_json::from_slice(answer.body()).map_err(|error| format!("{}: {error}", answer.status()))
 }
 
-/// Sends a review of each image; returns the sorted latencies in milliseconds.
+/// Sends one review for each image; returns the sorted latencies in milliseconds.
 async fn play(client: &Arc<Client>, images: &Arc<Vec<String>>) -> Vec<f64> {
     let next = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let mut callers = tokio::task::JoinSet::new();

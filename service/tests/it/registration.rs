@@ -1,4 +1,4 @@
-//! Tests of a registered webhook that is not called: the health endpoint and a metric report it.
+//! Tests of a registered webhook that is not called: the health endpoint and a metric report this problem.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::support::{Service, kubeconfig};
 const WEBHOOK: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/longhaul-webhook";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/longhaul-webhook-calls";
 
-/// Waits until the health note contains `what`; returns the metric.
+/// Waits until the health note contains `what`; returns the value of the metric.
 async fn told(service: &Service, what: &str) -> String {
     let begun = Instant::now();
     loop {

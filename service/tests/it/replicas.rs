@@ -1,4 +1,4 @@
-//! Tests of the API that scales Deployments. A test named `r13_…` belongs to row 13 of the table in
+//! Tests of the API that scales Deployments. A test named `r13_…` belongs to the row with number 13 of the table in
 //! `docs/measured/replicas.md`.
 
 mod calls;

@@ -139,8 +139,8 @@ async fn an_update_pins_what_changed_where_it_may_change() {
     service.app.stop().await;
 }
 
-/// A `ReplicaSet` of an old Deployment is not pinned: otherwise the controller would not recognize it and would create
-/// another, for ever.
+/// A `ReplicaSet` of an old Deployment is not pinned, because the Deployment controller would not recognize it and
+/// would create another one, for ever.
 #[tokio::test]
 async fn the_replica_set_of_an_old_deployment_stays_a_copy_of_it() {
     let registry = Registry::start().await;
@@ -335,7 +335,7 @@ async fn bad_input_gets_its_status_or_a_denial_and_asks_nobody() {
     service.app.stop().await;
 }
 
-/// A source of digests that panics for some tags and answers for others.
+/// A source of digests that panics for some tags and answers for other tags.
 struct Panicking;
 
 impl Source for Panicking {

@@ -1,5 +1,5 @@
-//! Tests of several processes that share a Redis: a verdict of one process saves the others a signature check, and
-//! values of other programs are ignored.
+//! Tests of several processes that share a Redis: a verdict of one process saves all other processes a signature check,
+//! and values of other programs are ignored.
 
 mod container;
 
@@ -60,7 +60,7 @@ impl Redis {
     }
 }
 
-/// Sends a review for every image at the same time; all images may run.
+/// Sends a review for every image at the same time, and asserts that all may run.
 async fn about_all(client: &Client, images: &[String]) {
     let asked = images.iter().map(|image| async move {
         let answer = ask(client, &review("v1", &pod(&[image]))).await;
@@ -69,7 +69,7 @@ async fn about_all(client: &Client, images: &[String]) {
     futures_util::future::join_all(asked).await;
 }
 
-/// Starts the processes one after the other, each without verdicts in its own cache. Returns the number of registry
+/// Starts the processes one after the other, each with an empty cache of its own. Returns the number of registry
 /// requests of each process, and the total time.
 async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) -> (Vec<usize>, Duration) {
     let (mut asked, mut took) = (Vec::new(), Duration::ZERO);
@@ -129,7 +129,7 @@ async fn poll(what: &str, so: impl AsyncFn() -> bool) {
 }
 
 /// The first process sends all usual requests to the registry. Later processes look up only the digests of tags and
-/// send no requests for signatures.
+/// request no signatures.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn processes_that_start_cold_ask_for_nothing_that_another_has_verified() {

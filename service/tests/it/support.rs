@@ -85,7 +85,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts `role` with `config`. In the text, `{dir}` stands for the folder with `tls.crt` and `tls.key`.
+    /// Starts `role` with `config`. In `config`, `{dir}` stands for the folder with `tls.crt` and `tls.key`.
     pub async fn start(role: &str, config: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -96,7 +96,7 @@ impl Service {
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
     }
 
-    /// Starts the role `packages` with the API server at `address`; `watch` and `more` are appended to the
+    /// Starts the role `packages` with the API server at `address`; the texts `watch` and `more` are appended to the
     /// configuration.
     pub async fn watching(address: SocketAddr, watch: &str, more: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();

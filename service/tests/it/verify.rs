@@ -50,8 +50,8 @@ fn class(answer: &Value) -> &str {
 }
 
 /// Images with a signature in either format run, from registries with and without the referrers API; other images are
-/// refused with their class. A first check costs at most four requests, a cached check none, and an unsigned image no
-/// more than a signed image.
+/// refused with their class. A first check costs at most four registry requests, a cached check none, and an unsigned
+/// image no more than a signed image.
 #[tokio::test]
 async fn signed_images_run_and_others_are_refused_for_at_most_four_requests() {
     for api in [true, false] {
@@ -188,7 +188,8 @@ async fn five_hundred_reviews_cost_four_requests_and_nobody_else_waits() {
     service.app.stop().await;
 }
 
-/// An uncertain result has its own class, and a repeated review gets the certain result as soon as there is one.
+/// An uncertain result has its own class, and a repeated review gets the certain result as soon as the registry gives
+/// it.
 #[tokio::test]
 async fn errors_have_their_class_and_are_never_taken_for_an_unsigned_image() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -517,7 +518,7 @@ async fn one_image_can_be_verified_without_a_webhook() {
     }
 }
 
-/// If no rule uses a validator, `config check`, the log and `/readyz?verbose` report that.
+/// If no rule uses a validator, `config check`, the log and `/readyz?verbose` report it.
 #[tokio::test]
 async fn a_validator_that_nobody_asks_is_said() {
     let (registry, key) = (Signed::start().await, Key::new());

@@ -20,7 +20,8 @@ async fn page(service: &Service) -> Value {
     serde_json::from_str(&service.health("/debug/watch").await.1).unwrap()
 }
 
-/// Waits until the service's view equals the server's, and the witness has an observation of every existing object.
+/// Waits until the service's view equals the server's objects, and the witness has an observation of every existing
+/// object.
 async fn agrees(api: &Api, service: &Service) {
     // Measured from the last change of the view: a slow machine takes long for a thousand objects, a stuck service
     // stands still.
@@ -90,7 +91,7 @@ async fn a_list_in_pages_then_events_over_both_transports() {
     }
 }
 
-/// Causes a fault in a running watch, changes objects meanwhile, and expects the right view.
+/// Causes a fault in a running watch, changes objects during the fault, and expects the right view afterwards.
 async fn survives(fault: Fault, expected: impl Fn(&Value) -> bool) {
     let api = Api::start(false).await;
     api.create("stays", &[]);

@@ -10,6 +10,7 @@ use service::run::Options;
 use tempfile::TempDir;
 
 use crate::support::api::{Api, Fault};
+use crate::support::raw::{Answer, Raw};
 use crate::support::{Server, Service, kubeconfig, status, until};
 
 /// A hook that records its calls and gives scripted answers.
@@ -142,6 +143,36 @@ async fn a_hook_gets_the_latest_object_and_gets_it_again_until_it_takes_it() {
         (&json!("deleted"), &json!("PartialObjectMetadata"))
     );
     until_metric(&service, r#"longhaul_watcher_waiting{action="apply"} 0"#).await;
+    service.app.stop().await;
+}
+
+/// A hook sends a body without end, or keeps the connection open and sends nothing. Each call is cut off, counts as a
+/// failure, and is made again until the attempts are used up; the next object gets its call.
+#[tokio::test]
+async fn a_hook_whose_answer_never_ends_is_cut_off() {
+    let api = Api::start(false).await;
+    let answers = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&answers);
+    let hook = Raw::start(move |_| {
+        let mut number = counted.lock();
+        *number += 1;
+        match *number % 2 {
+            1 => Answer::Endless(b"HTTP/1.1 500 Never\r\ncontent-length: 99999999999\r\n\r\n".to_vec()),
+            _ => Answer::Hang,
+        }
+    })
+    .await;
+    let actions = format!(
+        "{{id: apply, {PACKAGES}, action: reconcile, url: \"http://{}/hook\", timeout: 300ms, retries: [100ms]}}",
+        hook.host()
+    );
+    let service = start(&api, &actions, None).await;
+    for (name, number) in [("first", 1), ("second", 2)] {
+        api.create(name, &[80]);
+        let line = format!(r#"longhaul_watcher_calls_total{{action="apply",outcome="given-up"}} {number}"#);
+        until_metric(&service, &line).await;
+    }
+    assert_eq!(*answers.lock(), 4, "two attempts for each object");
     service.app.stop().await;
 }
 

@@ -1,6 +1,6 @@
 //! Delays between failed requests, with full jitter and an upper bound; the server's Retry-After is the minimum.
 //!
-//! Functions get random numbers and times as arguments.
+//! The functions of this module get random numbers and times as arguments.
 
 use std::time::Duration;
 
@@ -20,17 +20,16 @@ impl Backoff {
         Self { initial, max, failures: 0 }
     }
 
-    /// Forgets the failures after a success.
+    /// Resets the number of failures after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The number of failures in a row.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The delay after a further failure. `draw` is a random number from 0 to 1; `asked` is the server's Retry-After.
+    /// The delay after one more failure. `draw` is a random number from 0 to 1; `asked` is the server's Retry-After.
     pub fn next(&mut self, draw: f64, asked: Option<Duration>) -> Duration {
         let bound = self.initial.saturating_mul(1u32.checked_shl(self.failures).unwrap_or(u32::MAX)).min(self.max);
         self.failures = self.failures.saturating_add(1);

@@ -8,40 +8,40 @@ use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_core::kube::Transport;
 
-/// Default time between two safety relists, the same as in Pepr.
+/// Default time between two safety relists (lists beside a working watch), as in Pepr.
 const RELIST_INTERVAL: Duration = Duration::from_mins(10);
-/// Default `timeoutSeconds` of a watch. If the server does not end the watch in time, the connection is dead. With 45
-/// s, a dead connection is noticed in less than a minute.
+/// Default `timeoutSeconds` of a watch. If the server does not end the watch within its timeout, the connection is
+/// dead. With 45 s, a dead connection is noticed in less than a minute.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(45);
-/// Default of the longest time without a byte: the server's timeout and 5 s for a slow end of the stream.
+/// Default of `silenceLimit`: the server's timeout, and 5 s for a slow end of the stream.
 const SILENCE_LIMIT: Duration = Duration::from_secs(50);
-/// Default bound of the first back-off: twice the response time of a busy server. The delay is drawn at random between
-/// zero and this bound.
+/// Default upper bound of the first back-off: twice the response time of a busy server. The delay is drawn at random
+/// between zero and this bound.
 const BACKOFF_INITIAL: Duration = Duration::from_millis(200);
-/// Default bound of any back-off: a server that works again is found within half a minute.
+/// Default upper bound of any back-off: a server that works again is found within half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
     pub transport: Transport,
     pub resource: Resource,
-    /// Time between two safety relists while a watch works.
+    /// Time between two safety relists, which run while a watch works.
     pub relist_interval: Duration,
     pub server_timeout: Duration,
-    /// Longest time without a byte, after which a stream is closed.
+    /// Longest time without a byte; a stream that is silent for longer is closed.
     pub silence_limit: Duration,
-    /// Upper bound of the first back-off.
+    /// Upper bound of the first back-off after a failure.
     pub backoff_initial: Duration,
-    /// Upper bound of any back-off.
+    /// Upper bound of the back-off after any number of failures.
     pub backoff_max: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Whether replicas elect a leader; if absent, they elect one exactly if the namespace is known.
+    /// Whether replicas elect a leader; if absent, they elect a leader exactly if the namespace is known.
     pub enabled: Option<bool>,
     pub name: String,
-    /// The Lease's namespace; if absent, the Pod's.
+    /// The Lease's namespace; if absent, the namespace of the Pod.
     pub namespace: Option<String>,
     /// Time that other replicas wait after they have seen the last renewal of the Lease; whole seconds.
     pub duration: Duration,

@@ -1,4 +1,4 @@
-//! Splits a watch stream into JSON lines; its chunks may end anywhere.
+//! Splits a watch stream into JSON lines; the stream's chunks may end anywhere.
 //!
 //! The length of a line is limited, so the buffer holds at most one line and one chunk of the stream.
 
@@ -7,7 +7,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 /// Maximum number of bytes of a line: etcd's limit of 1.5 MiB for an object, doubled for escapes, and the JSON around
 /// the object.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
-/// A buffer that grew above this size for one large object is freed afterwards.
+/// A line buffer that grew above this size for one large object is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
 
 /// The error about a line longer than [`LINE_BYTES_MAX`].
@@ -19,7 +19,7 @@ pub struct TooLong;
 #[derive(Debug, Default)]
 pub struct Lines {
     buffer: BytesMut,
-    /// How many bytes at the front were searched and have no newline.
+    /// Number of bytes at the front of the buffer that were searched and have no newline.
     scanned: usize,
 }
 

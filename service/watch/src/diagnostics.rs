@@ -1,7 +1,7 @@
 //! The diagnostics of a watch: probes, the JSON at `/debug/watch`, and metrics.
 //!
 //! The driver writes the diagnostics, and the health endpoints read them. Liveness depends on progress: the process is
-//! not alive if its watch neither receives bytes nor lists for longer than its limit.
+//! not alive if for too long its watch neither receives bytes nor lists.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use service_core::edge::Probe;
 /// larger, the list is incomplete.
 const OBJECTS_MAX: usize = 50_000;
 
-/// Interval at which a watch that waits for receivers of its events renews its progress.
+/// While a watch waits for receivers of its events, it renews its progress at this interval.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// If a watch has no stream for longer than this, the health endpoint shows a note. Usually a second and a list lie
-/// between two streams.
+/// If a watch has no stream for longer than this, the health endpoint shows a note. The usual gap between two streams
+/// is shorter: a second, and the time of a list.
 const APART_NOTED: Duration = Duration::from_secs(5);
 
-/// One object, with the field names of the witness.
+/// One object of `/debug/watch/objects`, with the field names of the witness.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -58,7 +58,7 @@ impl Label {
     }
 }
 
-/// Labels of a watch: its resource, and a label with a closed list of values.
+/// Labels of a watch: its resource, and another label with a closed list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WatchLabel {
     resource: Cow<'static, str>,
@@ -72,26 +72,19 @@ pub struct ResourceLabel {
 
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
-    /// Accepted events by kind of change.
     pub events: Family<WatchLabel, Counter>,
-    /// Number of lists that became the view, by reason.
     pub relists: Family<WatchLabel, Counter>,
-    /// Watch requests, by the end of their streams.
     pub streams: Family<WatchLabel, Counter>,
-    /// Events that the watch stream had not delivered and that a relist found.
     pub lost: Family<ResourceLabel, Counter>,
-    /// Number of events that changed nothing in the view.
     pub repeats: Family<ResourceLabel, Gauge>,
     pub objects: Family<ResourceLabel, Gauge>,
     pub reconciles: Family<Label, Counter>,
-    /// Keys that wait in the reconcile queue.
     pub queued: Gauge,
     /// 1 while this process reconciles, else 0.
     pub leader: Gauge,
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_watch`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_watch");
@@ -120,20 +113,20 @@ pub struct Diagnostics<K = Package> {
 /// The state of a watch's connection to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Whether the first list is complete.
+    /// Whether the first list of the watch is complete.
     pub listed: bool,
-    /// Time for which there has been no stream; `None` if there is a stream.
+    /// Time for which the watch has had no stream; `None` if it has a stream.
     pub apart: Option<Duration>,
     /// Time since the server last sent data of the watch or of a list.
     pub age: Duration,
-    /// The version up to which the view is complete.
+    /// The resource version up to which the view is complete.
     pub revision: Option<Box<str>>,
     pub last_error: Option<String>,
 }
 
 struct State {
     progress: Instant,
-    /// The time since which there is no stream.
+    /// The time since which the watch has no stream.
     apart: Option<Instant>,
     position: Option<Box<str>>,
     last_list: Option<Note>,
@@ -171,7 +164,8 @@ struct DebugPage<'a> {
 }
 
 impl<K: Kind> Diagnostics<K> {
-    /// A watch that has not started. The watch counts as dead after the time `stall_limit` without progress.
+    /// Diagnostics of a watch that has not started. The watch counts as dead after the time `stall_limit` without
+    /// progress.
     pub fn new(source: Source, store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),
@@ -199,13 +193,11 @@ impl<K: Kind> Diagnostics<K> {
         *self.listed.borrow()
     }
 
-    /// Waits until the first list is complete.
     pub async fn first_list(&self) {
         // The sender lives as long as this.
         let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
     }
 
-    /// The state of the connection to the API server.
     pub fn link(&self) -> Link {
         let listed = self.is_listed();
         let state = self.state.lock();
@@ -234,8 +226,8 @@ impl<K: Kind> Diagnostics<K> {
         self.state.lock().progress = Instant::now();
     }
 
-    /// Waits until the receiver of events can take more. The wait does not count as a stall, because a restart of the
-    /// watch would not help.
+    /// Waits until the receiver of events can take more. The wait does not count as a lack of progress, because a
+    /// restart of the watch would not help.
     pub(super) async fn waiting(&self, mut room: BoxFuture<'static, ()>) {
         while tokio::time::timeout(PROGRESS_INTERVAL, &mut room).await.is_err() {
             self.progress();
@@ -312,7 +304,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
         (!self.is_listed()).then(|| format!("the first list of {} is not done", self.source.resource))
     }
 
-    /// A note with the possible age of the view, if the server was silent for longer than in a working stream.
+    /// A note with the possible age of the view, if the server was silent for longer than a working stream ever is.
     fn note(&self) -> Option<String> {
         let link = self.link();
         let apart = link.apart.filter(|apart| *apart > APART_NOTED && link.listed)?;

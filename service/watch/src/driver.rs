@@ -1,7 +1,8 @@
-//! The driver of a watch: sends the requests of the state machine to the API server and returns the answers.
+//! The driver of a watch: sends the requests that the state machine wants to the API server, and passes the answers
+//! back.
 //!
-//! This module owns the sockets, clocks and pauses of the watch and decides nothing about objects. The driver never
-//! stops trying. Two watch requests are at least [`OPEN_GAP`] apart, whatever the server does.
+//! This module owns the sockets, clocks and pauses of the watch and decides nothing about objects. The driver repeats
+//! failed requests without end. Between two watch requests lie at least [`OPEN_GAP`], whatever the server does.
 
 mod list;
 mod streamed;
@@ -26,25 +27,25 @@ use list::ListError;
 use service_core::kube::{Client, LIST_PAGE};
 use service_core::wire::{self, Stream};
 
-/// Shortest time between two watch requests. Even if every stream ends at once, there are fewer than two requests per
-/// second.
+/// Shortest time between two watch requests. Even if every stream ends at once, the server gets fewer than two watch
+/// requests per second.
 const OPEN_GAP: Duration = Duration::from_millis(600);
-/// Shortest pause after a stream that ended without a byte.
+/// Shortest pause after a watch stream that ended without a byte.
 const EMPTY_PAUSE: Duration = Duration::from_secs(1);
-/// A stream that lasted this long counts as working, even without events.
+/// A watch stream that lasted this long counts as working, even without events.
 const HEALTHY_AFTER: Duration = Duration::from_secs(5);
 /// Time for which a list beside the watch waits until the watch has reached the list's version. A watch that takes
 /// longer has lost events.
 const SETTLE_GRACE: Duration = Duration::from_secs(10);
-/// Shortest pause after a list that is older than the view. The pause is at most twice as long and random, so that
-/// clients do not list at the same time. Several lists over some seconds are needed to prove that the server was reset
-/// to an older state.
+/// Shortest pause after the server sent a list that is older than the view. The actual pause is random and at most
+/// twice as long, so that clients do not list at the same time. Several lists over some seconds are needed to prove
+/// that the server was reset to an older state.
 const OLDER_PAUSE: Duration = Duration::from_secs(1);
 /// Shortest time between two lists that are requested because a stream has old events: the server may repeat old events
 /// for ever.
 const DOUBT_GAP: Duration = Duration::from_secs(10);
-/// After this many failed streamed lists in a row, one list is requested in pages: a proxy may not support streamed
-/// lists.
+/// After this many failed streamed lists in a row, one list is requested in pages, because a proxy may not support
+/// streamed lists.
 const STREAMED_FAILURES_MAX: u32 = 3;
 /// Pause after a failed list that ran beside the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
@@ -60,7 +61,6 @@ pub struct Parts<K> {
     pub source: Source,
     pub settings: config::Watch,
     pub client: Arc<Client>,
-    /// The object store of the state machine.
     pub store: Store<K>,
     pub diagnostics: Arc<Diagnostics<K>>,
     pub witness: Witness,
@@ -74,7 +74,7 @@ pub struct Driver<K> {
     page: u32,
     /// Whether the server supports only lists in pages.
     paged: bool,
-    /// Failed streamed lists in a row.
+    /// Number of failed streamed lists in a row.
     streamed_failures: u32,
     opened: Option<Instant>,
     relist_due: Instant,
@@ -118,7 +118,6 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Lists and watches until dropped.
     pub async fn run(mut self) {
         loop {
             match self.machine.next() {
@@ -157,7 +156,7 @@ impl<K: Kind> Driver<K> {
         self.adopt(reason, listing).await;
     }
 
-    /// Requests a streamed list by a watch request, and continues with the same stream.
+    /// Requests a list by a watch request (streamed list), and reads later events from the same stream.
     async fn streamed_list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
         if let Some(opened) = self.opened {
             sleep_until(opened + OPEN_GAP).await;
@@ -318,7 +317,7 @@ impl<K: Kind> Driver<K> {
     }
 
     /// Passes complete lines to the state machine and delivers the accepted events; returns the line that ends the
-    /// stream, if one came.
+    /// stream, if such a line came.
     async fn lines(&mut self, lines: &mut Lines, progress: &mut Progress) -> Option<Line> {
         let mut events = Vec::new();
         let mut over = None;
@@ -370,8 +369,9 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Handles a server that cannot continue from our version, because the version is expired or not reached yet. The
-    /// first time, a list follows at once; if there was no progress since the last time, a pause comes first.
+    /// Handles a server that cannot continue from the watch's version, because the version is expired or not reached
+    /// yet. After the first such answer, a list follows at once; after an answer without progress since the previous
+    /// one, a pause comes first.
     async fn lost_position(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();
@@ -408,7 +408,7 @@ impl<K: Kind> Driver<K> {
         sleep(pause).await;
     }
 
-    /// Handles an answer of a server that is behind the view.
+    /// Handles an answer that is older than the view; `what` describes the answer.
     async fn older(&mut self, what: String) {
         self.parts.diagnostics.failed(what);
         sleep(older_pause()).await;

@@ -1,7 +1,7 @@
 //! The names of log events about watches, the witness and the Lease, each with the keys of its fields.
 
 service_core::events! {
-    /// A list of objects was used.
+    /// A list of objects became the new view.
     WATCH_LISTED = "watch.listed" ["resource", "reason", "objects", "differences"],
     /// A watch stream started.
     WATCH_OPENED = "watch.opened" ["resource"],

@@ -1,6 +1,6 @@
-//! One watched resource: its driver, store, diagnostics and witness, and their end.
+//! Runs the tasks of one watched resource: driver, store, diagnostics and witness.
 //!
-//! This module owns the tasks of one watch. The sink gets the events.
+//! This module starts and ends the tasks of one watch. [`Start::sink`] gets the events of the watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::config;
 use service_core::edge::Probe;
 use service_core::kube::Client;
 
-/// Time in which the witness may take queued observations when the process ends.
+/// Longest time for which the ending process waits until the witness has taken all queued observations.
 const DELIVER_MAX: Duration = Duration::from_secs(3);
 
 pub struct Start<'a, K> {
@@ -27,7 +27,6 @@ pub struct Start<'a, K> {
     pub settings: &'a config::Watch,
     pub client: Arc<Client>,
     pub metrics: &'a Metrics,
-    /// The URL that receives observations.
     pub witness_url: Option<&'a str>,
     /// The function that takes every accepted event.
     pub sink: Sink<K>,
@@ -39,7 +38,7 @@ pub struct Informer<K> {
     delivery: JoinSet<()>,
 }
 
-/// The view of existing objects for readers of an informer. Clones share the view.
+/// Read access to the existing objects of an informer. Clones of a [`View`] share the objects.
 pub struct View<K> {
     store: Store<K>,
     diagnostics: Arc<Diagnostics<K>>,
@@ -100,7 +99,6 @@ impl<K: Kind> Informer<K> {
         Arc::clone(&self.view.diagnostics) as _
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
             Some(ended) = self.driver.join_next() => ("a driver", ended),
@@ -118,7 +116,7 @@ impl<K: Kind> Informer<K> {
         self.driver.shutdown().await;
     }
 
-    /// Waits until the witness has taken the queued observations, at most three seconds.
+    /// Waits until the witness has taken the queued observations, but at most three seconds.
     pub async fn delivered(mut self) {
         // The driver held the queue's last sender, so the delivery ends when the queue is empty.
         if timeout(DELIVER_MAX, async { while self.delivery.join_next().await.is_some() {} }).await.is_err() {
@@ -136,8 +134,7 @@ impl<K: Kind> View<K> {
         &self.diagnostics
     }
 
-    /// Waits until `wanted` accepts the object at `key` (or its absence); returns whether `wanted` did so before
-    /// `deadline`.
+    /// Waits until `wanted` accepts the object at `key` (or its absence); returns false if `deadline` passes first.
     pub async fn until(&self, key: &Key, deadline: Instant, wanted: impl Fn(Option<&Object<K>>) -> bool) -> bool {
         let mut changes = self.changes.clone();
         loop {

@@ -1,15 +1,15 @@
-//! Splits a list into its items; the chunks of the list may end anywhere.
+//! Splits the JSON text of a list into its items; the chunks of the text may end anywhere.
 //!
 //! Only one item and the text around the items are in memory: a page of five hundred objects may be larger than the
 //! memory of the process. The code finds only the ends of items; its callers parse them.
 
 use crate::decode::LINE_BYTES_MAX;
 
-/// Largest item, in bytes: the length of the longest line of a watch, which contains the same object.
+/// Largest item, in bytes: as long as the longest line of a watch, because such a line contains the same object.
 const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
-/// Maximum number of bytes around the items: kind, version and continue token.
+/// Maximum number of bytes of a list around its items: kind, version and continue token.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
-/// A buffer that grew above this size for one large item is freed afterwards.
+/// An item buffer that grew above this size for one large item is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
 const KEY: &[u8] = b"\"items\"";
 
@@ -18,26 +18,24 @@ const KEY: &[u8] = b"\"items\"";
 pub enum ItemsError {
     #[error("an item is longer than {ITEM_BYTES_MAX} bytes")]
     LongItem,
-    /// The text around the items is too long.
     #[error("a list has more than {ENVELOPE_BYTES_MAX} bytes beside its items")]
     LongEnvelope,
     #[error("an item of the list is no object")]
     Shape,
-    /// The list ends early.
     #[error("the list broke off")]
     Torn,
 }
 
-/// Splits a list into its items.
+/// A splitter of a list into its items.
 #[derive(Debug, Default)]
 pub struct Items {
     at: At,
     string: Text,
-    /// Number of open brackets in the envelope or in the item.
+    /// Number of open brackets, in the text around the items or in the item.
     depth: u32,
-    /// Whether the position is after the colon of a pair in the envelope.
+    /// Whether the current position is after the colon of a pair in the text around the items.
     in_value: bool,
-    /// Start and end of the last key of the envelope.
+    /// Start and end of the last key in the text around the items.
     key: (usize, usize),
     item: Vec<u8>,
     envelope: Vec<u8>,
@@ -57,12 +55,12 @@ enum Text {
     #[default]
     Outside,
     Inside,
-    /// The reader is in a string, after a backslash.
+    /// The reader is in a string, directly after a backslash.
     Escaped,
 }
 
 impl Items {
-    /// Takes a chunk and passes every complete item to `each`.
+    /// Reads a chunk of the list and passes every complete item to `each`.
     pub fn push<E: From<ItemsError>>(
         &mut self,
         mut chunk: &[u8],
@@ -96,7 +94,8 @@ impl Items {
         if is_whole && !self.envelope.is_empty() { Ok(self.envelope) } else { Err(ItemsError::Torn) }
     }
 
-    /// Skips to the next item or to the end of the items; returns the number of bytes used from the chunk.
+    /// Reads from the end of an item to the next item or the end of the array; returns the number of bytes used from
+    /// the chunk.
     fn between(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         let is_gap = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
         let gap = chunk.iter().take_while(|byte| is_gap(byte)).count();
@@ -110,7 +109,7 @@ impl Items {
         Ok(gap)
     }
 
-    /// Reads the envelope up to the items; returns the number of bytes used from the chunk.
+    /// Reads the text around the items up to the first item; returns the number of bytes used from the chunk.
     fn around(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         for (at, byte) in chunk.iter().enumerate() {
             if self.envelope.len() == ENVELOPE_BYTES_MAX {
@@ -175,7 +174,7 @@ impl Items {
 }
 
 impl Text {
-    /// The position after a further `byte`.
+    /// The reader's position after one more `byte`.
     fn after(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Outside, b'"') | (Self::Escaped, _) => Self::Inside,
@@ -192,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// Divides `text` into chunks with the lengths `cuts`; returns its items and its envelope.
+    /// Divides `text` into chunks with the lengths `cuts`; returns the items of the list and the text around them.
     fn cut(text: &str, cuts: &[usize]) -> Result<(Vec<String>, String), ItemsError> {
         let (mut items, mut found, mut rest) = (Items::default(), Vec::new(), text.as_bytes());
         let mut cuts = cuts.iter().cycle();
@@ -208,8 +207,7 @@ mod tests {
     }
 
     proptest! {
-        /// Items and envelope do not depend on how the bytes of a list are divided into chunks, whatever the strings
-        /// contain.
+        /// The result does not depend on how the bytes of a list are divided into chunks, whatever its strings contain.
         #[test]
         fn cuts_do_not_matter(
             texts in prop::collection::vec(r#"[a\]\[{},:"\\é]{0,9}"#, 0..6),

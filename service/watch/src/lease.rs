@@ -2,8 +2,8 @@
 //! election).
 //!
 //! This module owns the requests and their timing; `election` decides who may take the Lease. A leader stops by its own
-//! clock before another replica may start: its term ends the time `renew` after it sent the last renewal, and other
-//! replicas wait the time `duration` after they saw that renewal. Clocks of different machines are never compared.
+//! clock before another replica may start. The leader's term ends `renew` after it sent the last renewal; other
+//! replicas wait `duration` after they saw that renewal. Clocks of different machines are never compared.
 
 mod election;
 
@@ -24,11 +24,11 @@ use service_core::kube::{self, Client, Write};
 
 /// Waiting replicas delay each check at random by up to this multiple of the retry period, as client-go does.
 const JITTER: f64 = 1.2;
-/// Time limit for the release of the Lease. Without an answer, the other replicas wait until the Lease expires.
+/// Time limit for the release of the Lease. If the release fails, the other replicas wait until the Lease expires.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
-/// The term in which this process may reconcile. The reconciler checks the term before each object, because a process
-/// that was suspended continues where it stopped.
+/// The term in which this process may reconcile. The reconciler checks the term before each object, because a suspended
+/// process later continues where it stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Tenure {
     until: Arc<Mutex<Option<Instant>>>,
@@ -45,22 +45,23 @@ enum Error {
     Late(Duration),
 }
 
-/// The outcome of an attempt to get or renew the lease.
+/// The outcome of an attempt to get or renew the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Ours,
     Theirs,
-    /// Another replica wrote at the same moment.
+    /// Another replica wrote the Lease at the same moment.
     Conflict,
 }
 
-/// One replica's participation in the election.
+/// The participation of this replica in the election of a leader.
 pub struct Elector {
     settings: config::Lease,
     client: Arc<Client>,
     collection: String,
     election: Election,
-    /// `metadata.resourceVersion` after our last write. With it, a renewal needs no read.
+    /// `metadata.resourceVersion` of the Lease after this replica's last write. With the version, this replica can
+    /// renew the Lease without reading it.
     version: Option<Box<str>>,
     tenure: Tenure,
     last_error: String,
@@ -119,12 +120,10 @@ impl Elector {
         }
     }
 
-    /// The term that the reconciler checks.
     pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
     }
 
-    /// Waits until this replica has the lease.
     pub async fn acquire(&mut self) {
         loop {
             match self.attempt().await {
@@ -140,7 +139,7 @@ impl Elector {
         }
     }
 
-    /// Renews the Lease until that fails for too long or another replica has it; returns the reason.
+    /// Renews the Lease until renewals fail for too long or another replica holds the Lease; returns the reason.
     pub async fn hold(&mut self) -> String {
         loop {
             let end = self.tenure.end();
@@ -164,7 +163,8 @@ impl Elector {
         }
     }
 
-    /// Releases the Lease, so that no replica waits until it expires. The caller must have stopped reconciling.
+    /// Releases the Lease, so that no replica waits until it expires. The caller must have stopped reconciling before
+    /// the release.
     pub async fn release(&mut self) {
         self.tenure.set(Instant::now());
         let Some(version) = self.version.take() else { return };
@@ -181,7 +181,7 @@ impl Elector {
         }
     }
 
-    /// Makes one attempt to get or renew the Lease, within half of the time for a renewal, so that a second attempt
+    /// Makes one attempt to get or renew the Lease, in at most half of the time for a renewal, so that a second attempt
     /// fits.
     async fn attempt(&mut self) -> Result<Outcome, Error> {
         let max = self.settings.renew / 2;

@@ -2,7 +2,7 @@
 //!
 //! This crate owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The
 //! state machine (`machine`) does no I/O: it takes the server's bytes and answers, and returns events and the next
-//! request. Sockets and clocks are in `driver`.
+//! request. The module `driver` owns sockets and clocks.
 
 mod backoff;
 pub mod config;

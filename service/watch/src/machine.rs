@@ -3,9 +3,10 @@
 //! This module owns the rules that keep the view complete. The state machine has no sockets, no clock and no
 //! randomness; the driver supplies them.
 //!
-//! Invariants: the position never goes back, except after proof that the server was reset to an older state (a rewind).
-//! An object is deleted only by its own DELETED event, or by a list at least as new as the object. A new uid with an
-//! old name is a deletion and an addition. No event is emitted twice for one version.
+//! Invariants: the position (resource version up to which the view is complete) never goes back, except after proof
+//! that the server was reset to an older state. An object is deleted only by its own DELETED event, or by a list at
+//! least as new as the object. A new uid with an old name is a deletion and an addition. No event is emitted twice for
+//! one version.
 
 mod frame;
 mod listing;
@@ -27,16 +28,15 @@ use tombs::Tombs;
 /// After this many failed watch requests in a row without progress, the watch starts again with a list.
 const RESUMES_MAX: u32 = 5;
 /// After this many streams in a row that ended at once without a byte, the version counts as expired. Some servers
-/// answer a request with an expired version this way instead of with 410.
+/// answer a request with an expired version by such an empty stream instead of status 410.
 const EMPTY_STREAMS_MAX: u32 = 3;
-/// Maximum number of changed keys that are remembered during a list beside the watch. If more objects change, the list
-/// is not used.
+/// Maximum number of changed keys that are remembered during a list beside the watch. If more objects change during the
+/// list, the list is not used.
 const TOUCHED_MAX: usize = 100_000;
 
-/// Kinds of changes to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The object was unknown before the event.
+    /// The object was not in the view before the event.
     Added,
     Modified,
     /// The object was deleted; the event has its last known state.
@@ -47,35 +47,34 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<K = Package> {
     pub change: Change,
-    /// The object after the change, or its last state.
+    /// The object after the change; for a deletion, its last state.
     pub object: Arc<Object<K>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// List all objects. If `at_least` is set, the server must answer with this version or a newer one.
+    /// List all objects. If `at_least` is set, the server must answer with version `at_least` or a newer version.
     List { reason: Reason, at_least: Option<Box<str>> },
     Watch {
-        /// The last version up to which the view is complete.
+        /// The resource version up to which the view is complete.
         from: Box<str>,
     },
 }
 
-/// Why a list is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Start,
     /// The server no longer has the resource version of the watch (410).
     Expired,
-    /// The server says that it has not reached the version of our watch.
+    /// The server says that it has not reached the version of the watch.
     Ahead,
-    /// The server was reset to an older state: nothing in the view is certain.
+    /// The server was reset to an older state, so no object in the view is certain.
     Rewound,
     /// The last list was older than the view.
     Stale,
     /// The watch made no progress in several attempts.
     Stuck,
-    /// The regular list beside a working watch.
+    /// The regular safety list beside a working watch.
     Interval,
 }
 
@@ -100,9 +99,9 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     Continue,
-    /// The version has expired (410); the stream has ended.
+    /// The version of the watch has expired (410); the stream has ended.
     Expired,
-    /// The server has not reached the version; the stream has ended.
+    /// The server has not reached the version of the watch; the stream has ended.
     Ahead,
     /// The server reported another error; the stream has ended.
     Failed {
@@ -125,17 +124,17 @@ pub enum Applied {
     Stale,
 }
 
-/// The result of a list beside the watch.
+/// The result of comparing a list beside the watch with the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// The watch has lost no event.
+    /// The list shows that the watch has lost no event.
     Agrees,
     /// The watch has lost this many events; its stream is faulty and must be opened again.
     Lost(usize),
-    /// The list is older than the view and was not used; it should be repeated soon.
+    /// The list is older than the view and was not used; it should be requested again soon.
     Older,
-    /// The server was reset to an older state. The view is now equal to the list, and the stream belongs to the lost
-    /// history.
+    /// The server was reset to an older state. The view is now equal to the list; the watch must be opened again,
+    /// because its stream belongs to the lost history.
     Rewound(usize),
 }
 
@@ -148,15 +147,14 @@ pub struct Machine<K = Package> {
     ask_at_least: bool,
     fruitless: u32,
     empty_streams: u32,
-    /// During a list beside the watch: the position at its start, and the keys that have changed since.
+    /// During a list beside the watch: the position at the start of the list, and the keys that have changed since.
     touched: Option<(Option<Box<str>>, BTreeSet<Key>)>,
     tombs: Tombs,
-    /// Events that changed nothing: replays, and deletions of absent objects.
+    /// Number of events that changed nothing: replays, and deletions of absent objects.
     pub repeats: u64,
 }
 
 impl<K: Kind> Machine<K> {
-    /// A machine with an empty view that writes into `store`.
     pub fn new(store: Store<K>) -> Self {
         Self {
             store,
@@ -183,12 +181,12 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// The last version up to which the view is complete.
+    /// The resource version up to which the view is complete.
     pub fn position(&self) -> Option<&str> {
         self.position.as_deref()
     }
 
-    /// Handles one line of the stream.
+    /// Handles one line of the watch stream.
     pub fn line(&mut self, line: &[u8], out: &mut Vec<Event<K>>) -> Line {
         let frame = match Frame::parse(line, &self.store) {
             Ok(frame) => frame,
@@ -218,21 +216,22 @@ impl<K: Kind> Machine<K> {
         Line::Expired
     }
 
-    /// Handles a server that has not reached our version: the server lags, or it was reset to an older state.
+    /// Handles a server that has not reached the version of the watch: the server lags, or it was reset to an older
+    /// state.
     pub fn ahead(&mut self) -> Line {
         self.needed = Some(Reason::Ahead);
         self.cancel_side();
         Line::Ahead
     }
 
-    /// Handles the failure of a list that [`Machine::next`] requested. A server that was reset refuses our version, so
-    /// the next attempt demands no version.
+    /// Handles the failure of a list that [`Machine::next`] requested. A server that was reset refuses the version of
+    /// the watch, so the next list demands no version.
     pub fn list_failed(&mut self) {
         self.ask_at_least = false;
     }
 
-    /// Whether the stream has shown an older version than the view since the last call. The stream is a replay, or the
-    /// server was reset; only a list can decide which.
+    /// Whether, since the last call, the stream has shown a version older than the view. Such a stream is a replay, or
+    /// the server was reset; only a list can decide which.
     pub fn take_doubt(&mut self) -> bool {
         std::mem::take(&mut self.doubtful)
     }
@@ -266,7 +265,7 @@ impl<K: Kind> Machine<K> {
         if stale { Applied::Rewound } else { Applied::Yes }
     }
 
-    /// Makes the view equal to `listing`, and continues at its version.
+    /// Makes the view equal to `listing`; the watch continues at the version of `listing`.
     fn adopt(&mut self, listing: Listing<K>, rewound: bool, out: &mut Vec<Event<K>>) {
         if rewound {
             self.tombs.clear();
@@ -279,8 +278,8 @@ impl<K: Kind> Machine<K> {
         (self.fruitless, self.empty_streams, self.ask_at_least) = (0, 0, false);
     }
 
-    /// Starts a list beside the watch. From now on, keys of changed objects are recorded, because these objects may be
-    /// newer than the list.
+    /// Records the start of a list beside the watch. Until the list is compared, keys of changed objects are recorded,
+    /// because these objects may be newer than the list.
     pub fn begin_side(&mut self) {
         self.touched = Some((self.position.clone(), BTreeSet::new()));
     }
@@ -289,16 +288,16 @@ impl<K: Kind> Machine<K> {
         self.touched = None;
     }
 
-    /// Whether the watch has reached the version of `listing`. From then on, every difference is an event that the
-    /// watch has lost.
+    /// Whether the watch has reached the version of `listing`. From that version on, every difference between list and
+    /// view is an event that the watch has lost.
     pub fn caught_up(&self, listing: &Listing<K>) -> bool {
         self.position.as_deref().is_some_and(|position| reaches(position, &listing.version))
     }
 
     /// Compares a list beside the watch with the view, and emits the events that the watch has lost.
     ///
-    /// After [`Settled::Lost`] the position stays the same: keys that changed meanwhile were not compared, and their
-    /// events may still arrive.
+    /// After [`Settled::Lost`] the position stays the same: keys that changed during the list were not compared, and
+    /// their events may still arrive.
     pub fn settle_side(&mut self, listing: Listing<K>, now: Instant, out: &mut Vec<Event<K>>) -> Settled {
         let Some((begun_at, touched)) = self.touched.take() else { return Settled::Agrees };
         let before = out.len();
@@ -323,7 +322,7 @@ impl<K: Kind> Machine<K> {
         (self.fruitless, self.empty_streams) = (0, 0);
     }
 
-    /// Records progress of the stream. Decimal positions never go back.
+    /// Records progress of the stream. Positions that are decimal numbers never go back.
     fn progress(&mut self, version: &str) {
         (self.fruitless, self.empty_streams) = (0, 0);
         if self.position.as_deref().is_some_and(|known| older(version, known)) {
@@ -398,12 +397,13 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Emits the difference between the view and `listing` for the keys that `concerns` accepts. Deletions come first,
-    /// so that a consumer with a quota has room for additions.
+    /// Emits the difference between the view and `listing` for the keys that `concerns` accepts. Deletions are emitted
+    /// first, so that a consumer with a quota has room for additions.
     ///
-    /// A known object that is newer than the list stays. Every other object becomes equal to the list, even if its
-    /// version in the list is older. In that case, the server was reset and has passed our version since. After a reset
-    /// (`rewound`), equal versions mean nothing, so an event is emitted for every object.
+    /// A known object that is newer than the list is not changed. Every other object becomes equal to the list, even if
+    /// its version in the list is older than in the view. An older version in the list means that the server was reset
+    /// and has passed the view's version since. After a reset (`rewound`), equal versions mean nothing, so an event is
+    /// emitted for every object.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

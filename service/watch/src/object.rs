@@ -16,7 +16,7 @@ use super::source::{Form, Source};
 const ALLOW_MAX: usize = 64;
 /// Maximum size of `spec.network` in bytes: one kilobyte for each entry.
 const NETWORK_BYTES_MAX: usize = 64 << 10;
-/// Maximum number of labels of one selector. In memory, each label costs ten times the bytes of its shortest text.
+/// Maximum number of labels of one selector. In memory, a label with shortest texts needs ten times its bytes.
 const LABELS_MAX: usize = 32;
 /// Maximum number of characters of a message about a spec that cannot be parsed.
 const ERROR_CHARS_MAX: usize = 300;
@@ -36,8 +36,7 @@ impl fmt::Display for Key {
 
 /// The needed fields of a kind of object.
 pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
-    /// Reads the needed fields. The function must not fail: an event about an object that cannot be parsed is still an
-    /// event.
+    /// Reads the needed fields. `read` must not fail: an event about an object that cannot be parsed is still an event.
     fn read(raw: &RawObject<'_>) -> Self;
 }
 
@@ -59,7 +58,6 @@ pub struct Package {
     pub finalizers: Box<[Box<str>]>,
     /// `spec.network.allow`, or the reason why it cannot be read.
     pub allow: Result<Box<[Allow]>, Box<str>>,
-    /// The fields of `status` that decide whether there is work.
     pub status: Status,
 }
 
@@ -70,16 +68,16 @@ pub struct Allow {
     #[serde(default)]
     pub description: String,
     pub direction: Direction,
-    /// Labels of the package's Pods; empty means all its Pods.
+    /// Labels of the package's Pods to which the entry applies; empty means all its Pods.
     #[serde(default)]
     pub pod_labels: BTreeMap<String, String>,
-    /// Namespace of the Pods to communicate with; `None` means any.
+    /// Namespace of the Pods to communicate with; `None` means any namespace.
     #[serde(default)]
     pub remote_namespace: Option<String>,
     /// Labels of the Pods to communicate with; empty means all Pods.
     #[serde(default)]
     pub remote_labels: BTreeMap<String, String>,
-    /// The port; `None` means all.
+    /// The port of the traffic; `None` means all ports.
     #[serde(default)]
     pub port: Option<u16>,
 }
@@ -97,7 +95,7 @@ pub enum Direction {
 pub struct Status {
     /// `Pending`, `Ready`, `Retrying`, `Failed`, `Removing`, `RemovalFailed`, or empty.
     pub phase: Box<str>,
-    /// The generation to which the phase belongs.
+    /// The object's generation to which the phase belongs.
     pub observed_generation: Option<i64>,
     pub retry_attempts: Option<i64>,
     pub network_policy_count: Option<i64>,
@@ -161,7 +159,7 @@ impl Package {
 }
 
 impl Kind for Package {
-    /// Reads a package. If its spec is invalid, the error is kept.
+    /// Reads the fields of a package. If the package's spec is invalid, the error is stored instead.
     fn read(raw: &RawObject<'_>) -> Self {
         let allow = allowed(raw.spec).map_err(|error| format!("spec.network.allow: {error}").into());
         let meta = &raw.metadata;
@@ -175,8 +173,8 @@ impl Kind for Package {
     }
 }
 
-/// Reads `spec.network.allow` within the limits. An API server without this project's CRD, or with another version of
-/// it, checks no limits.
+/// Reads `spec.network.allow` and checks its limits. An API server without this project's CRD, or with another version
+/// of it, does not check these limits.
 fn allowed(spec: Option<&RawValue>) -> Result<Box<[Allow]>, String> {
     // The message repeats what was written.
     let wrong = |error: serde_json::Error| error.to_string().chars().take(ERROR_CHARS_MAX).collect::<String>();
@@ -265,7 +263,6 @@ impl RawObject<'_> {
         parsed(self.metadata.finalizers).unwrap_or_default()
     }
 
-    /// Whether `metadata.deletionTimestamp` is set.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null")
     }

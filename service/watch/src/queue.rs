@@ -1,8 +1,8 @@
-//! The reconcile queue: keys of objects with work. Keys of one group are processed one at a time.
+//! The reconcile queue: keys of objects that need work. Keys of one group of the queue are processed one at a time.
 //!
 //! This module owns the order and delay of keys, not the work on them. A waiting key is not added again, so the queue
-//! is never longer than the number of objects. Idle groups are dropped. The lock is held only for single map
-//! operations.
+//! is never longer than the number of objects. Groups without keys are dropped. The lock of the queue is held only for
+//! single map operations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::object::Key;
 
-/// How keys of objects are grouped. Two keys of one group are never processed at the same time.
+/// How keys of objects are grouped in the queue. Two keys of one group are never processed at the same time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QueueKey {
@@ -61,7 +61,7 @@ pub struct Turn {
 }
 
 impl Queue {
-    /// An empty queue; `length` shows the number of waiting keys.
+    /// An empty queue; the gauge `length` shows the number of waiting keys.
     pub fn new(by: QueueKey, length: Gauge) -> Self {
         Self { by, state: Mutex::default(), wake: Notify::new(), length }
     }
@@ -71,7 +71,7 @@ impl Queue {
         self.enqueue(&mut self.state.lock(), key);
     }
 
-    /// Adds a key at `when`. An earlier planned time of the same key is replaced.
+    /// Adds a key at the time `when`. If another time was planned for the key, `when` replaces it.
     pub fn add_at(&self, key: Key, when: Instant) {
         let mut state = self.state.lock();
         if let Some(old) = state.delayed_until.insert(key.clone(), when) {
@@ -82,7 +82,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Adds a key at `when`, unless an earlier time is planned for it.
+    /// Adds a key at the time `when`, unless an earlier time is planned for the key.
     pub fn add_by(&self, key: Key, when: Instant) {
         if self.state.lock().delayed_until.get(&key).is_none_or(|known| *known > when) {
             self.add_at(key, when);
@@ -132,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// Closes the queue: workers finish their present keys and get no more.
+    /// Closes the queue: workers finish their present keys and get no more keys.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_one();

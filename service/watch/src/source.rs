@@ -1,14 +1,14 @@
-//! A watched resource of an API server, its selectors, and the form of the requests.
+//! A watched resource of an API server, its selectors, and whether requests ask for whole objects.
 //!
-//! Texts are constants for built-in resources, and owned strings for resources from the configuration.
+//! Names and paths are constants for built-in resources, and owned strings for resources from the configuration.
 
 use std::borrow::Cow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Whole,
-    /// Only metadata (`PartialObjectMetadata`). A server that does not support this form sends whole objects, which are
-    /// read the same way.
+    /// The requests ask for metadata only (`PartialObjectMetadata`). A server that does not support
+    /// `PartialObjectMetadata` sends whole objects, which are read in the same way.
     Metadata,
 }
 
@@ -18,7 +18,7 @@ pub struct Source {
     pub resource: Cow<'static, str>,
     /// The name of the probe, also used in paths below `/debug/`.
     pub probe: Cow<'static, str>,
-    /// The path of the objects in all namespaces, without query.
+    /// The API path of the objects in all namespaces, without query.
     pub path: Cow<'static, str>,
     pub form: Form,
     /// Whether lists are streamed (`sendInitialEvents=true`, KEP-3157) if the server supports that.

@@ -1,6 +1,7 @@
 //! The store of all known objects, by namespace and name.
 //!
-//! Only the watch writes to the store; other tasks read it. The lock is held only for single map operations.
+//! Only the watch writes to the store; other tasks read it. The lock of the store is held only for single map
+//! operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,7 +66,6 @@ impl<K> Store<K> {
         objects.range::<Key, _>((from, Bound::Unbounded)).take(max).map(|(_, object)| Arc::clone(object)).collect()
     }
 
-    /// All objects, in the order of keys.
     pub fn snapshot(&self) -> Vec<Arc<Object<K>>> {
         self.objects.read().values().cloned().collect()
     }
@@ -80,7 +80,7 @@ impl<K> Store<K> {
 
     /// SHA-256 of the sorted lines `uid resourceVersion`, each with a newline; in hexadecimal.
     ///
-    /// Any client can list the resource and compute the same checksum from `metadata` alone.
+    /// Any client can list the resource's metadata and compute the same checksum.
     pub fn checksum(&self) -> String {
         let mut lines: Vec<String> =
             self.snapshot().iter().map(|object| format!("{} {}\n", object.uid, object.version)).collect();

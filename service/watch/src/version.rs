@@ -1,11 +1,11 @@
 //! Compares `resourceVersion`s of objects.
 //!
 //! Since Kubernetes 1.35 (KEP-5504), decimal versions of one resource may be compared: without leading zeros, by
-//! length, then by digits. Any other version is opaque and has no order, so every caller must handle `None`.
+//! length, then by digits. Any other version is opaque and has no order, so [`compare`] returns `None` for it.
 
 use std::cmp::Ordering;
 
-/// The order of two versions of the same resource, if there is one.
+/// The order of two versions of the same resource; `None` if they have no order.
 pub fn compare(a: &str, b: &str) -> Option<Ordering> {
     (is_decimal(a) && is_decimal(b)).then(|| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
 }

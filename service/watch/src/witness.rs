@@ -1,4 +1,4 @@
-//! The witness: posts accepted events as JSON lines to a URL, to prove what the watch has seen.
+//! The witness: posts accepted events as JSON lines to a URL, to prove that the watch has seen them.
 //!
 //! This module owns the queue and its delivery in order, with retries. The queue is limited: if the receiver is
 //! unreachable, the watch waits, because a dropped observation looks like a missed event.
@@ -16,18 +16,18 @@ use super::machine::{Change, Event};
 use super::object::Kind;
 use service_core::wire::{Client, Limits, Origin, Protocol};
 
-/// Maximum number of lines in one post.
+/// Maximum number of lines (observations) in one post.
 const BATCH_LINES: usize = 500;
-/// How long a line waits for others to share its post.
+/// Time for which a line waits for further lines in its post.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
-/// Maximum number of lines that wait for delivery: a relist of some thousand objects fits.
+/// Maximum number of lines that wait for delivery: enough for a relist of some thousand objects.
 const QUEUE_LINES: usize = 4096;
-/// Time limit of a post; after a timeout, the post is repeated.
+/// Time limit of a post; a post that exceeds the limit is repeated.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of bytes of an answer, whose content is not used.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// Time for delivering the rest of the queue when the process ends.
+/// Time for the delivery of the remaining lines when the process ends.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Why a URL cannot receive observations.
@@ -46,7 +46,7 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// The sender of observations to the queue. Without a witness URL, it does nothing.
+/// The sender that adds observations to the queue. Without a witness URL, the sender does nothing.
 #[derive(Clone)]
 pub struct Witness {
     resource: Arc<str>,
@@ -103,7 +103,7 @@ impl Witness {
 }
 
 impl Delivery {
-    /// Delivers observations until every sender is gone and the queue is empty.
+    /// Delivers observations until every sender is dropped and the queue is empty.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut last_try = None;

@@ -1,7 +1,8 @@
 //! Runs `action.yml` as GitHub's runner would, by a small interpreter of composite actions.
 //!
-//! Owns inputs, expressions, outputs of steps, and the files by which steps give data to the runner. Of the actions
-//! that `action.yml` uses, only the cache has an effect. The files of an uploaded artifact are checked in the checkout.
+//! The interpreter handles inputs, expressions, outputs of steps, and the files by which steps give data to the runner.
+//! Of the actions that `action.yml` uses, only the cache has an effect. Instead of uploading artifacts, the tests check
+//! the artifact's files in the checkout.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +13,10 @@ use serde_json::Value;
 
 use crate::page::{self, PAGE, Page, Project, Ran, bash, printed};
 
-/// The text of `action.yml`.
 const ACTION: &str = include_str!("../../../action.yml");
-/// The files of a runner to which each step may append.
+/// Environment variables that name the files of a runner to which each step of an action may append.
 const FILES: [&str; 3] = ["GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"];
-/// The input with the address of the archives.
+/// The name of the action's input with the address of the release archives.
 const RELEASES: &str = "releases";
 
 /// Runs the action with the release files in a folder.
@@ -38,9 +38,10 @@ struct Case {
     name: &'static str,
     forgetful: bool,
     inputs: &'static [(&'static str, &'static str)],
-    /// Accepted exit codes of the job. On a busy machine a passing run may become undecided, but must not fail.
+    /// Accepted exit codes of the job's `longhaul`. On a busy machine a passing run may become undecided, but must not
+    /// fail.
     codes: &'static [i32],
-    /// A text that the job must print.
+    /// A text that the job's output must contain.
     prints: &'static str,
     /// Whether the job runs a second time, without a download.
     again: bool,
@@ -114,13 +115,13 @@ impl Case {
     }
 }
 
-/// A job whose steps are running.
+/// The state of a job while its steps run.
 struct Runner<'a> {
     checkout: &'a Path,
-    /// The folder in which the cache stores folders by their keys.
+    /// The folder in which the simulated cache stores folders by their keys.
     kept: &'a Path,
     inputs: BTreeMap<String, String>,
-    /// The outputs of steps, by `step.name`.
+    /// The outputs of the job's steps, by `step.name`.
     outputs: BTreeMap<String, String>,
     variables: BTreeMap<String, String>,
     /// The path and the key of each folder that the cache stores at the end.
@@ -128,7 +129,7 @@ struct Runner<'a> {
     ran: Ran,
 }
 
-/// Runs the steps of the action in a checkout.
+/// Runs the steps of `action.yml` in a checkout.
 fn play(checkout: &Path, kept: &Path, inputs: &BTreeMap<String, String>) -> Result<Ran> {
     let action: Value = serde_saphyr::from_str(ACTION).map_err(|error| anyhow::anyhow!("no YAML: {error}"))?;
     let known = action["inputs"].as_object().context("the action has no inputs")?;
@@ -226,7 +227,7 @@ impl Runner<'_> {
         Ok(self.ran)
     }
 
-    /// A text whose expressions are replaced by their values.
+    /// Replaces the expressions `${{ … }}` in a text by their values.
     fn filled(&self, text: &str) -> Result<String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${{") {
@@ -238,7 +239,7 @@ impl Runner<'_> {
         Ok(filled + rest)
     }
 
-    /// The value of an expression; false gives an empty text.
+    /// The value of an expression of `action.yml`; false gives an empty text.
     fn value(&self, expression: &str) -> Result<String> {
         let expression = expression.trim();
         if let Some((one, other)) = expression.split_once(" || ") {

@@ -1,4 +1,4 @@
-//! Archives whose bytes depend only on their contents, and the list of their checksums.
+//! Makes archives whose bytes depend only on their contents, and the list of the archives' checksums.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,10 +15,10 @@ pub(crate) const SUMS: &str = "SHA256SUMS";
 pub(crate) struct Entry {
     /// The path below the archive's root, without a leading slash.
     pub(crate) path: String,
-    /// The contents; `None` for a folder.
+    /// The contents of the file; `None` for a folder.
     pub(crate) bytes: Option<Vec<u8>>,
     pub(crate) mode: u32,
-    /// The numeric user id and group id.
+    /// The numeric user id and group id of the file or folder.
     pub(crate) owner: u64,
     /// Whether the file is executable.
     pub(crate) executable: bool,
@@ -38,7 +38,7 @@ impl Entry {
     }
 }
 
-/// A tar archive: sorted by name, with one time for all files and only numeric users.
+/// A tar archive of the entries, sorted by name, with one time for all files and only numeric users.
 pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     let mut archive = tar::Builder::new(Vec::new());
@@ -58,7 +58,7 @@ pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
     archive.into_inner().context("failed to finish an archive")
 }
 
-/// Compresses bytes; the header contains neither a name nor a time.
+/// Compresses bytes as gzip; the gzip header contains neither a name nor a time.
 pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), level);
     writer.write_all(bytes).and_then(|()| writer.finish()).context("failed to compress")

@@ -12,12 +12,12 @@ use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, SUITE, SUITE_PACKAGE, cargo, 
 
 /// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
-/// The shells, and the file names under which they search for completions.
+/// Shells, each with the prefix and suffix of the file names under which it searches for completions.
 const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
-/// Maximum size of a program in bytes, because every pipeline downloads the programs.
+/// Maximum size of a released program in bytes; every CI pipeline downloads these programs.
 const BYTES_MAX: usize = 40_000_000;
-/// The Cargo profile of the seed, which is optimized for size (Cargo.toml).
+/// The Cargo profile of the injected program, which is optimized for size (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
 
 /// Completions and man pages, by the name of the program.
@@ -27,14 +27,14 @@ pub(crate) type Texts = BTreeMap<&'static str, Vec<Entry>>;
 #[derive(Debug)]
 pub(crate) struct Release {
     pub(crate) version: &'static str,
-    /// The revision of the commit, with `-dirty` if files differ from it.
+    /// The revision of the commit, with `-dirty` if files of the checkout differ from the commit.
     pub(crate) revision: String,
-    /// The time of all files in archives, in seconds since the epoch.
+    /// The time of all files in archives, in seconds since 1970.
     pub(crate) seconds: u64,
 }
 
 impl Release {
-    /// The checked-out commit. `SOURCE_DATE_EPOCH` overrides the time of the commit (reproducible-builds.org).
+    /// Reads the checked-out commit. `SOURCE_DATE_EPOCH` overrides the time of the commit (reproducible-builds.org).
     pub(crate) fn of_this_commit() -> Result<Self> {
         let git = |arguments: &[&str]| said(Command::new("git").current_dir(root()).args(arguments));
         let mut revision = git(&["rev-parse", "HEAD"])?.trim().to_owned();
@@ -77,7 +77,7 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
     Ok(folder)
 }
 
-/// Builds the seed into `folder`, with its own profile, as `cargo xtask seed` does.
+/// Builds the injected program into `folder`, with a Cargo profile of its own, as `cargo xtask seed` does.
 fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     let target = toolchain.target;
     let mut command = cargo();
@@ -91,7 +91,8 @@ fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
-/// Builds the program of the archive for test suites into `folder`. The program is built without features.
+/// Builds `longhaul-envtest`, the program of the archive for test suites, into `folder`. `longhaul-envtest` is built
+/// without Cargo features.
 fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     let target = toolchain.target;
     let mut command = cargo();
@@ -105,16 +106,16 @@ fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> 
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
-/// Removes symbols with rustc's own tool, which handles programs for any CPU. Cargo's `strip` setting has no effect on
-/// a package that has its own settings in the profile.
+/// Copies a program without its symbols, by rustc's own tool, which handles programs for any CPU. Cargo's `strip`
+/// setting has no effect on a package that has its own settings in the profile.
 fn strip(from: &Path, to: &Path) -> Result<()> {
     let mut command = stripper()?;
     command.arg("--strip-all").args([from, to]);
     said(&mut command).map(drop).context("failed to strip a program")
 }
 
-/// The tool that removes symbols, if it is installed. The tool is searched before the build, because the build needs it
-/// only after nine minutes.
+/// Finds rustc's tool that removes symbols. The search comes before the build, because the build needs the tool only
+/// after nine minutes.
 pub(crate) fn stripper() -> Result<Command> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());
@@ -132,7 +133,7 @@ pub(crate) fn stripper() -> Result<Command> {
     Ok(command)
 }
 
-/// Sets the release profile without debug information, and keeps paths of this machine out of the programs.
+/// Sets the release profile without debug information, and keeps paths of this machine out of the built programs.
 fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> Result<()> {
     let target = toolchain.target;
     let home = match std::env::var_os("CARGO_HOME") {
@@ -167,7 +168,7 @@ fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
-/// The completions and man pages that the programs print.
+/// The completions and man pages that the built programs print.
 pub(crate) fn texts(built: &[(Target, PathBuf)]) -> Result<Texts> {
     let (_, folder) = built.iter().find(|(target, _)| target.runs_here()).context("no program runs here")?;
     PROGRAMS.iter().map(|program| Ok((program.name, texts_of(program.name, &folder.join(program.name))?))).collect()

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Types of segments: `PT_DYNAMIC`, `PT_INTERP`.
+/// The types `PT_DYNAMIC` and `PT_INTERP` of segments.
 const DYNAMIC: u32 = 2;
 const INTERPRETER: u32 = 3;
 /// The tag `DT_NEEDED` of an entry in the dynamic section.
@@ -45,8 +45,8 @@ impl File<'_> {
         usize::try_from(u64::from_le_bytes(self.array(at)?)).context("an offset is beyond this machine's memory")
     }
 
-    /// The offsets of a table's entries. The ELF header contains the table's offset at `offset_at`, and the size and
-    /// number of its entries at `size_at`.
+    /// The offsets of the entries in a table of the ELF file. The ELF header contains the table's offset at
+    /// `offset_at`, and the size and number of its entries at `size_at`.
     fn table(&self, offset_at: usize, size_at: usize) -> Result<Vec<usize>> {
         let begin = self.place(offset_at)?;
         let size = usize::from(u16::from_le_bytes(self.array(size_at)?));
@@ -54,8 +54,8 @@ impl File<'_> {
         (0..count).map(|index| begin.checked_add(index * size).context("a table is beyond the file")).collect()
     }
 
-    /// Checks that a dynamic section names no library. A static program that can be loaded anywhere has such a section
-    /// for its own relocations.
+    /// Checks that a dynamic section names no library. A static program that can be loaded at any address has a dynamic
+    /// section for its own relocations.
     fn needs_nothing(&self, segment: usize) -> Result<()> {
         let (begin, bytes) = (self.place(segment + 8)?, self.place(segment + 32)?);
         for entry in (0..bytes / 16).map(|index| begin + index * 16) {

@@ -1,7 +1,7 @@
-//! Images that are made without a container engine: programs without a base image, in an OCI image layout.
+//! Makes images without a container engine: programs without a base image, in an OCI image layout.
 //!
 //! The formats follow the OCI image specification 1.1 (image-layout.md, manifest.md, config.md). The tar also contains
-//! a `manifest.json`, which every version of `docker load` reads. Newer engines read the layout.
+//! a `manifest.json`, which every version of `docker load` reads. Newer container engines read the OCI layout.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-/// The user id in images that contain no users; the manifests of Longhaul use this id too.
+/// The user id of programs in the images, which contain no list of users; the manifests of Longhaul use this id too.
 const USER: u64 = 65532;
 /// The folder of the programs in an image.
 const PROGRAMS: &str = "usr/bin";
@@ -28,9 +28,9 @@ const PROGRAMS: &str = "usr/bin";
 const DOCUMENTS: &str = "usr/share/doc";
 /// The path of trusted certificates in Debian, which `longhaul` and `longhaul-service` read first.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
-/// The folders in the layer; each comes after its parent.
+/// The folders in an image's layer; each comes after its parent.
 const FOLDERS: [&str; 7] = ["etc", "etc/ssl", "etc/ssl/certs", "usr", PROGRAMS, "usr/share", DOCUMENTS];
-/// The working folder of a program that writes files.
+/// The working folder, in the image, of a program that writes files.
 const WORK: &str = "work";
 
 /// Writes the image as a folder and as a tar.
@@ -102,7 +102,7 @@ fn root(program: &Program, files: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// Mozilla's certificate authorities as a PEM file. Without the file a program trusts no public registry.
+/// Mozilla's certificate authorities as a PEM file. Without this file a program in the image trusts no public registry.
 fn authorities() -> String {
     let mut text = String::new();
     for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
@@ -153,7 +153,7 @@ fn text(value: &Value) -> Result<Vec<u8>> {
     serde_json::to_vec(value).context("failed to write JSON")
 }
 
-/// The blobs of a layout, named by their digests.
+/// The blobs of an OCI image layout, named by their digests.
 #[derive(Default)]
 struct Blobs(Vec<Entry>);
 
@@ -167,7 +167,7 @@ impl Blobs {
         descriptor
     }
 
-    /// The path of the blob that a descriptor names.
+    /// The path, in the layout, of the blob that a descriptor names.
     fn path(descriptor: &Value) -> String {
         format!("blobs/{}", descriptor["digest"].as_str().unwrap_or_default().replace(':', "/"))
     }

@@ -1,7 +1,7 @@
 //! Installation of the programs on a machine: `install.sh`, and the manifest for krew, kubectl's plug-in manager.
 //!
-//! Owns the form of the manifest (krew.googlecontainertools.github.com/v1alpha2). The script is a file of the
-//! repository; this module contains its tests.
+//! The manifest has the format krew.googlecontainertools.github.com/v1alpha2. The script `install.sh` is a file of the
+//! repository; this module contains the script's tests.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::build::Release;
 use crate::target::Target;
 use crate::{PROGRAMS, read, root};
 
-/// The script, at the root of the repository and in the folder of a release.
+/// The name of the installation script, at the root of the repository and in the folder of a release.
 const SCRIPT: &str = "install.sh";
 /// The name of the manifest, which krew derives from the plug-in's name.
 const MANIFEST: &str = "longhaul.yaml";
@@ -23,7 +23,7 @@ pub(crate) fn script(out: &Path, sums: &mut Sums) -> Result<()> {
     sums.add(out, SCRIPT, &read(&root().join(SCRIPT))?)
 }
 
-/// Writes krew's manifest. The archives will be published at `address`.
+/// Writes krew's manifest. The release archives will be published at `address`.
 pub(crate) fn krew(address: &str, targets: &[Target], release: &Release, out: &Path, sums: &mut Sums) -> Result<()> {
     let text = manifest(address, targets, release, sums)?;
     sums.add(out, MANIFEST, text.as_bytes())
@@ -78,7 +78,7 @@ mod tests {
     use crate::archive::{Entry, tarball};
     use crate::page::{printed, there};
 
-    /// Makes a release whose program only prints its version.
+    /// Makes a fake release whose program only prints its version.
     fn release(out: &Path) -> Sums {
         let mut sums = Sums::default();
         for target in [Target::X86_64, Target::Aarch64] {
@@ -92,12 +92,12 @@ mod tests {
         sums
     }
 
-    /// Runs the script as on a machine for which `uname` prints `machine`.
+    /// Runs `install.sh` as on a machine for which `uname` prints `machine`.
     fn install(out: &Path, machine: &str, arguments: &[&str]) -> Output {
         install_with(out, machine, arguments, &[])
     }
 
-    /// Runs the script as on a machine for which `uname` prints `machine`, with environment variables.
+    /// Runs `install.sh` as on a machine for which `uname` prints `machine`, with environment variables.
     fn install_with(out: &Path, machine: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let programs = tempfile::tempdir().unwrap();
         let uname = programs.path().join("uname");
@@ -111,7 +111,7 @@ mod tests {
         command.env("LONGHAUL_RELEASES", releases).env("LONGHAUL_DIR", out.join("bin")).output().unwrap()
     }
 
-    /// Whether the programs that the script calls are installed. If not, prints a message.
+    /// Whether the programs that `install.sh` calls are installed. If a program is missing, prints a message.
     fn has_programs() -> bool {
         let missing = ["curl", "tar", "sha256sum"].into_iter().find(|program| !there(program));
         if let Some(program) = missing {

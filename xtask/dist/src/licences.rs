@@ -1,8 +1,8 @@
-//! Third-party code in the released programs, and its licences.
+//! Lists the third-party code in the released programs, and its licences.
 //!
-//! `cargo tree` lists the linked packages, and `cargo metadata` lists their folders. The texts are files of the
-//! packages; each text is printed once. Code that is linked without Cargo (Rust's own library, the C library) is listed
-//! by hand.
+//! `cargo tree` gives the linked packages, and `cargo metadata` the folders of these packages. The licence texts are
+//! files of the packages; the list contains each text once. Code that is linked without Cargo (Rust's own library, the
+//! C library) is listed by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,14 +17,14 @@ use crate::{FEATURE, PROGRAMS, cargo, said};
 
 /// The beginnings of names of files with licence terms.
 const TERMS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
-/// Code that rustc itself links. The versions of such code belong to the toolchain.
+/// Third-party code that rustc itself links. The toolchain determines the versions of this code.
 const TOOLCHAIN: &str = "\
 Rust's standard library  MIT OR Apache-2.0  https://github.com/rust-lang/rust
 LLVM's libunwind         Apache-2.0 WITH LLVM-exception  https://github.com/llvm/llvm-project
 musl libc                MIT  https://musl.libc.org
                          Copyright 2005-2020 Rich Felker and others; the list of authors is in its file COPYRIGHT
 ";
-/// The names of the licence texts of code that rustc links. The texts are installed with the toolchain.
+/// The names of the licence texts of code that rustc links. These texts are installed with the toolchain.
 const TOOLCHAIN_TEXTS: [&str; 3] = ["MIT.txt", "Apache-2.0.txt", "LLVM-exception.txt"];
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,8 +86,8 @@ fn linked(target: Target, packages: &[&str]) -> Result<BTreeSet<Linked>> {
     Ok(said(&mut command)?.lines().filter_map(read_line).collect())
 }
 
-/// Parses a line such as `serde v1.0.229|MIT OR Apache-2.0|https://…`. A repeated line ends with ` (*)`. For packages
-/// of this workspace the line also contains the folder.
+/// Parses a line such as `serde v1.0.229|MIT OR Apache-2.0|https://…`. Cargo marks a repeated line by ` (*)` at its
+/// end. For packages of this workspace the line also contains the folder.
 fn read_line(line: &str) -> Option<Linked> {
     let mut parts = line.trim_end_matches(" (*)").split('|').map(str::to_owned);
     let (package, licence, repository) = (parts.next()?, parts.next()?, parts.next()?);
@@ -143,8 +143,8 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Licence texts that rustup installs with the toolchain. If the toolchain has another origin, the texts may be
-/// missing, but the code is still listed.
+/// Licence texts that rustup installs with the toolchain. If rustup did not install the toolchain, the texts may be
+/// missing, but the linked code is still listed.
 fn toolchain_texts() -> Result<Vec<(&'static str, String)>> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let root = said(Command::new(rustc).arg("--print=sysroot"))?;

@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: builds the release files and writes them into one folder.
 //!
 //! Each target gets static, stripped programs, and tarballs with licences, a bill of materials, completions and man
-//! pages. The images of a target contain only the programs. The same commit gives the same bytes on machines with the
-//! same toolchain. `docs/decisions/024` gives the reasons.
+//! pages. The images of a target contain only the programs. The same commit gives the same release bytes on machines
+//! with the same toolchain. `docs/decisions/024` gives the reasons for this form of a release.
 
 mod action;
 mod archive;
@@ -76,15 +76,15 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// The program that `longhaul-service inject` sends into a cluster. The service searches the seed in the service's own
-/// folder, so both programs are released together.
+/// The injected program, which `longhaul-service inject` sends into a cluster. The service searches the injected
+/// program in the service's own folder, so both programs are released together.
 const SEED: &str = "longhaul-seed";
-/// The package of the seed.
+/// The Cargo package of the injected program.
 const SEED_PACKAGE: &str = "service-seed";
 
 /// The program that replaces `kube-apiserver`, `etcd` and `kubectl` in test suites; it has its own archive.
 const SUITE: &str = "longhaul-envtest";
-/// The package of the program for test suites.
+/// The Cargo package of the program for test suites.
 const SUITE_PACKAGE: &str = "mock-envtest";
 
 /// A released program, which gives its name to a tarball and an image.
@@ -93,7 +93,7 @@ struct Program {
     package: &'static str,
     title: &'static str,
     says: &'static str,
-    /// All programs in the tarball and the image.
+    /// All programs in the tarball and the image, including this program.
     with: &'static [&'static str],
     /// Whether the program needs a folder to which it can write.
     writes: bool,
@@ -196,7 +196,7 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
     Ok(())
 }
 
-/// Replaces the old folder with the new folder.
+/// Replaces the folder `out` by the new folder `fresh`.
 fn replace(out: &Path, fresh: tempfile::TempDir) -> Result<()> {
     if out.exists() {
         // Only a folder that looks like ours is removed: `--out` may be mistyped.
@@ -230,7 +230,7 @@ fn cargo() -> Command {
     command
 }
 
-/// The standard output of a command. If the exit code is not 0, an error with the command's standard error.
+/// The standard output of a command. If the exit code is not 0, returns an error with the command's standard error.
 fn said(command: &mut Command) -> Result<String> {
     let name = format!("{command:?}");
     let output = command.output().with_context(|| format!("failed to start {name}"))?;

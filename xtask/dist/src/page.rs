@@ -1,8 +1,7 @@
-//! Runs the commands of docs/ci.md unchanged, as a project's pipeline would: the workflow and the script.
+//! Runs the workflow and the script of docs/ci.md unchanged, as a project's CI pipeline would.
 //!
-//! The project is an example with a Makefile, the scenario of docs/ci.md, and the example watcher in Python as its
-//! program. In a second project the program ignores deletions, because a gate that always passes would pass all other
-//! checks.
+//! The example project has a Makefile, the scenario of docs/ci.md, and the example watcher in Python as its program. In
+//! a second project the program ignores deletions, because a gate that always passes would pass all other checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +21,7 @@ const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python
 const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
 /// The file that the commands of docs/ci.md download first.
 const INSTALL: &str = "install.sh";
-/// The program of the example project. In one project, one line of the program is removed.
+/// The program of the example project. In one of the example projects, one line of this program is removed.
 pub(crate) const WATCHER: &str = "scenarios/subjects/watcher.py";
 pub(crate) const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
 pub(crate) const HEARS_OF_NOTHING: &str = "            pass\n";
@@ -55,7 +54,7 @@ pub(crate) fn check(out: &Path) -> Result<()> {
     results.into_iter().collect()
 }
 
-/// A requirement of the commands that this machine does not meet; `None` if it meets all.
+/// A requirement of the commands of docs/ci.md that this machine does not meet; `None` if it meets all.
 pub(crate) fn missing(out: &Path) -> Option<String> {
     let tarball = tarball(PAGE)?;
     if !out.join(format!("{tarball}.tar.gz")).is_file() {
@@ -118,11 +117,11 @@ pub(crate) struct Project {
     releases: String,
 }
 
-/// The result of a pipeline.
+/// The result of a CI pipeline.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) printed: String,
-    /// The summary of the verdict that the pipeline shows.
+    /// The summary of the verdict that the CI pipeline shows to its user.
     pub(crate) summary: String,
 }
 
@@ -154,12 +153,12 @@ impl Project {
         &self.releases
     }
 
-    /// Runs a shell script in the checkout.
+    /// Runs a shell script in the example project's checkout.
     fn bash(&self, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
         bash(self.folder.path(), script, variables)
     }
 
-    /// Checks the files that a pipeline leaves.
+    /// Checks the files that a CI pipeline leaves.
     fn judge(&self, ran: &Ran, forgetful: bool) -> Result<()> {
         let (code, verdict) = if forgetful { (1, "fail") } else { (0, "pass") };
         ensure!(ran.code == code, "exit code {} instead of {code}", ran.code);
@@ -196,8 +195,8 @@ fn workflow(page: &Page, project: &Project) -> Result<Ran> {
 /// A function that runs a script with environment variables, in a checkout.
 pub(crate) type Bash<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<Output> + 'a;
 
-/// Runs the steps of a job as GitHub's runner does. Of the actions in the steps only the cache has an effect, and the
-/// cache is empty.
+/// Runs the steps of a job as GitHub's runner does. Among the actions that the steps use, only the cache has an effect,
+/// and the cache is empty.
 pub(crate) fn github(
     env: &Value,
     job: &Value,
@@ -240,8 +239,8 @@ pub(crate) fn github(
     Ok(ran)
 }
 
-/// Runs both recipes of docs/ci.md in one checkout. `make` exits with 2 if its command exits with any other code than
-/// 0.
+/// Runs both CI configurations of docs/ci.md in one checkout. `make` exits with 2 if its command exits with another
+/// code than 0.
 fn recipes(out: &Path, page: &Page, forgetful: bool) -> Result<()> {
     let project = Project::new(out, page, forgetful)?;
     let job = &page.gitlab["soak"];
@@ -266,7 +265,7 @@ fn recipes(out: &Path, page: &Page, forgetful: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs the script of docs/ci.md. If it passes, runs it again, when the download exists already.
+/// Runs the script of docs/ci.md. If the script passes, runs it again, when the download exists already.
 fn script(page: &Page, project: &Project) -> Result<Ran> {
     let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
     let built = project.bash("make my-controller", &variables)?;
@@ -306,8 +305,8 @@ pub(crate) mod tests {
         with_shipped(check);
     }
 
-    /// Passes the release files to `check`: those in `$LONGHAUL_DIST` or `target/dist`. If none were built, a tarball
-    /// of the same form with the tests' programs is passed, so that every document and workflow is tested.
+    /// Passes the release files in `$LONGHAUL_DIST` or `target/dist` to the function `check`. If no release was built,
+    /// passes a tarball with the tests' programs, so that every document and workflow is tested.
     pub(crate) fn with_shipped(check: impl Fn(&Path) -> Result<()>) {
         let out = std::env::var_os("LONGHAUL_DIST").map_or_else(|| root().join("target/dist"), PathBuf::from);
         let stand_in = tempfile::tempdir().unwrap();
@@ -324,7 +323,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Packs the programs in the folder of this test into a tarball. If they are missing, nothing is packed.
+    /// Packs the programs in the folder of this test into a tarball. If a program is missing, nothing is packed.
     fn pack(out: &Path) {
         let test = std::env::current_exe().unwrap();
         let beside = test.ancestors().nth(2).unwrap();

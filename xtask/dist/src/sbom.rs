@@ -1,4 +1,4 @@
-//! Bills of materials in `CycloneDX` format, made by `CycloneDX`'s own tool for Cargo.
+//! Makes bills of materials in `CycloneDX` format, by `CycloneDX`'s own tool for Cargo.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::{FEATURE, PROGRAMS, cargo, read, root, said};
 
 /// The command that installs the tested version of the tool; its output differs between versions.
 const INSTALL: &str = "cargo install --locked cargo-cyclonedx --version 0.5.9";
-/// The name that the tool's output files get.
+/// The name of the output files of `cargo-cyclonedx`.
 const NAME: &str = "bill";
 
 /// Fails with advice if the tool `cargo-cyclonedx` is missing.
@@ -23,7 +23,7 @@ pub(crate) fn tool() -> Result<()> {
     Ok(())
 }
 
-/// The bill of materials of each package.
+/// The bill of materials of each released package.
 pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'static str, Vec<u8>>> {
     // The tool writes a file beside the manifest of every package, so it gets a workspace of its own.
     let folder = tempfile::tempdir()?;
@@ -42,7 +42,7 @@ pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'stat
     PROGRAMS.iter().map(|program| Ok((program.package, bill(program.package)?))).collect()
 }
 
-/// Copies the files that git tracks.
+/// Copies all files that git tracks.
 fn copy(into: &Path) -> Result<()> {
     let list = said(Command::new("git").current_dir(root()).args(["ls-files", "-z"]))?;
     for name in list.split_terminator('\0') {

@@ -1,9 +1,9 @@
-//! The archive for test suites, which contains `kube-apiserver`, `etcd` and `kubectl`, and the index through which
-//! `setup-envtest` and controller-runtime find it.
+//! Makes the archive for test suites, with `kube-apiserver`, `etcd` and `kubectl`, and the index by which
+//! `setup-envtest` and controller-runtime find the archive.
 //!
-//! Owns the layout of the archive and the index, as in controller-tools' `envtest-releases.yaml`. `setup-envtest` and
-//! controller-runtime skip links and use only the base name of every regular file, so the three names are scripts that
-//! start one program.
+//! Archive and index have the layout of controller-tools' `envtest-releases.yaml`. `setup-envtest` and
+//! controller-runtime skip links and use only the base names of regular files, so each of the three names is a script
+//! that starts `longhaul-envtest`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::target::Target;
 
 /// The Kubernetes version that the API server reports.
 const KUBERNETES: &str = "1.34.1";
-/// The names of programs that test suites start.
+/// The names of the programs that test suites start.
 const NAMES: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
 /// The folder of the programs in archives of controller-tools.
 const FOLDER: &str = "controller-tools/envtest";
@@ -40,7 +40,7 @@ impl Archives {
         Self { written: BTreeMap::new(), level }
     }
 
-    /// Writes the archive of a target. `others` are the licences and the bill of materials.
+    /// Writes the archive of a target. `others` are the files with licences and the bill of materials.
     pub(crate) fn add(
         &mut self,
         target: Target,
@@ -59,7 +59,7 @@ impl Archives {
         sums.add(out, &name, &packed)
     }
 
-    /// Writes the index. The archives will be published at `address`.
+    /// Writes the index. The archives in the index will be published at `address`.
     pub(crate) fn index(mut self, address: &str, out: &Path, sums: &mut Sums) -> Result<()> {
         for (name, archive) in &mut self.written {
             archive["selfLink"] = json!(format!("{}/{name}", address.trim_end_matches('/')));
@@ -71,8 +71,8 @@ impl Archives {
     }
 }
 
-/// A script that starts the program under one of its names. The program replaces the shell, so that a test suite
-/// signals and watches the program.
+/// A script that starts `longhaul-envtest` under the name `name`. The program replaces the script's shell, so that a
+/// test suite signals and watches the program itself.
 fn script(name: &str) -> String {
     format!("#!/bin/sh\nexec \"$(dirname \"$0\")/{SUITE}\" {name} \"$@\"\n")
 }
@@ -90,10 +90,10 @@ mod tests {
     /// The tested version of setup-envtest, for Go's module proxy.
     const SETUP: &str = "sigs.k8s.io/controller-runtime/tools/setup-envtest@release-0.22";
 
-    /// Texts in Go's output if the module proxy cannot be reached.
+    /// Texts that Go prints if its module proxy cannot be reached.
     const UNREACHABLE: [&str; 3] = ["dial tcp", "no such host", "proxy"];
 
-    /// A Go program that downloads the programs as a test suite's environment does.
+    /// A Go program that downloads the archive's programs as the environment of a test suite does.
     const ENVIRONMENT: &str = r#"package main
 
 import (
@@ -155,7 +155,7 @@ func main() {
         address
     }
 
-    /// The program that was built for the tests; `None`, with a message, if it was not built.
+    /// The program `longhaul-envtest` that was built for the tests; `None`, with a message, if it was not built.
     fn program() -> Option<Vec<u8>> {
         let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
         let folder = std::env::var_os("LONGHAUL_PROGRAMS").map(PathBuf::from);

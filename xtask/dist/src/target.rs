@@ -1,4 +1,5 @@
-//! Targets, and whether this machine can build them. Before anything is built, missing tools are printed with advice.
+//! The targets of a release, and whether this machine can build them. Before anything is built, this module prints
+//! missing tools with advice.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -73,8 +74,8 @@ pub(crate) struct Toolchain {
     pub(crate) compiler: String,
 }
 
-/// The targets that this machine can build. If a requested target cannot be built, that is an error; for other targets
-/// a message is printed.
+/// The targets that this machine can build. A requested target that cannot be built is an error; for any other target
+/// that cannot be built a message is printed.
 pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
     if !program_works("make", &["--version"]) {
         bail!("needs `make`, for the allocator: apt-get install make");

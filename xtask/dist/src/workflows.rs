@@ -1,8 +1,9 @@
 //! Runs the workflows that `longhaul gate init` writes, as the runners of GitHub and GitLab do, in a repository with a
 //! change.
 //!
-//! The project is the example of docs/ci.md in git: a watcher in Python. The first change is harmless. With the second
-//! change the program ignores deletions, because a gate that always passes would pass all other checks.
+//! The repository contains the example project of docs/ci.md: a watcher in Python. The first change of the repository
+//! is harmless. With the second change the program ignores deletions, because a gate that always passes would pass all
+//! other checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::page::{self, HEARS_OF_DELETIONS, HEARS_OF_NOTHING, PAGE, Ran, WATCHER, bash, printed};
 use crate::root;
 
-/// A scenario with intervals of a second, which `--quick` does not shorten.
+/// A scenario with a steady phase of one second, which `--quick` does not shorten.
 const SCENARIO: &str = "\
 apiVersion: longhaul/v1
 name: mine
@@ -25,7 +26,7 @@ subject: {command: [./my-controller, --flag, \"two words\"], witness: {kind: htt
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
 budgets: {events: {missed: 0, ghost: 0}}
 ";
-/// The files that both pipelines keep after a gate, each with its first characters.
+/// The files that both CI pipelines keep after a gate, each with its first characters.
 const LEFT: [(&str, &str); 4] = [("gate.html", "<!"), ("junit.xml", "<?xml"), ("gate.json", "{"), ("gate.md", "#")];
 
 /// Runs both workflows with the release files in a folder.
@@ -52,7 +53,7 @@ pub(crate) fn check(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A clone of the project with a change on a branch, and the workflows in it.
+/// A git clone of the example project, with a change on a branch and with the workflows.
 struct Repository {
     folder: tempfile::TempDir,
     releases: String,
@@ -98,14 +99,14 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Runs a script that must succeed, and returns its output.
+    /// Runs a shell script that must succeed, and returns its output.
     fn run(folder: &Path, script: &str) -> Result<String> {
         let output = bash(folder, script, &BTreeMap::new())?;
         ensure!(output.status.success(), "{script}: {}", printed(&output));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A new clone of the change, as a runner checks it out.
+    /// Clones the branch with the change, as a CI runner does.
     fn checkout(&self, name: &str) -> Result<PathBuf> {
         let checkout = self.folder.path().join(name);
         Self::run(self.folder.path(), &format!("git clone --quiet --branch change origin '{name}'"))?;

@@ -1,6 +1,6 @@
 //! Reads the Go types of the API for the numbers, names and pointers of fields, which OpenAPI does not publish.
 //!
-//! Owns reading `types.go` files line by line. `gofmt` puts each field with its tags on a line of its own.
+//! `gofmt` puts each field with its tags on a line of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// A field of a struct.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
     /// The field's type as in the Go source, but with ids for the names of other packages.
@@ -17,7 +16,7 @@ pub(crate) struct Field {
     pub json: String,
     /// The field's number in protobuf.
     pub number: u64,
-    /// Whether JSON has the fields of the field's type in the surrounding object.
+    /// Whether JSON has the fields of this field's type directly in the surrounding object.
     pub inline: bool,
     /// Whether JSON leaves the field out if the value is empty.
     pub omitempty: bool,
@@ -25,7 +24,7 @@ pub(crate) struct Field {
     pub omitzero: bool,
 }
 
-/// The definition of a type.
+/// The definition of a Go type.
 #[derive(Debug, Clone)]
 pub(crate) enum Type {
     Struct(Vec<Field>),
@@ -52,7 +51,7 @@ impl Modules {
         Ok(Self { cache, minor: minor.to_owned() })
     }
 
-    /// The folder of a package with this id; `None` for a package without objects of the API.
+    /// The folder of the Go package with this id; `None` for a package without API objects.
     fn folder(&self, package: &str) -> Option<PathBuf> {
         let module = |name: &str| self.cache.join(format!("k8s.io/{name}@v0.{}", self.minor));
         let (group, version) = package.split_once('.')?;
@@ -66,7 +65,7 @@ impl Modules {
     }
 }
 
-/// The id of a package, such as `core.v1`, for its import path.
+/// The id of a Go package, such as `core.v1`, for its import path.
 fn id(import: &str) -> Option<String> {
     let rest = ["k8s.io/api/", "k8s.io/apimachinery/pkg/apis/", "k8s.io/apiextensions-apiserver/pkg/apis/"]
         .iter()
@@ -82,7 +81,7 @@ pub(crate) fn published(name: &str) -> Option<String> {
 }
 
 impl Types {
-    /// Returns the definition of a type by its full name. Reads the type's package if the package is new.
+    /// Returns the definition of a type by its full name. If the type's Go package was not read yet, reads it first.
     pub fn get(&mut self, name: &str, modules: &Modules) -> Result<Option<Type>> {
         let Some((package, _)) = name.rsplit_once('.') else { return Ok(None) };
         if !self.read.iter().any(|known| known == package) {
@@ -132,7 +131,7 @@ fn is_source(file: &Path) -> bool {
     !stem.ends_with("_test") && !stem.starts_with("zz_") && !stem.contains("generated")
 }
 
-/// The import paths of a file's packages, by the names of the packages in the file.
+/// The import paths of a Go file, by the names of the packages in this file.
 fn imports(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().take_while(|line| !line.starts_with("type "));
     let import = |line: &str| {
@@ -145,7 +144,7 @@ fn imports(text: &str) -> BTreeMap<String, String> {
     lines.filter(|line| line.contains("k8s.io/")).filter_map(import).collect()
 }
 
-/// A type with the ids of packages in place of the names that the file uses.
+/// A Go type in which the names of packages are replaced by the packages' ids.
 fn qualified(go: &str, package: &str, imports: &BTreeMap<String, String>) -> String {
     let base = go.trim_start_matches(['*', '[', ']']);
     let marks = &go[..go.len() - base.len()];

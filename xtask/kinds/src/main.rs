@@ -1,6 +1,7 @@
 //! `cargo xtask kinds`: makes the table of the built-in kinds from a real API server and the Go types of its release.
 //!
-//! Owns the table, compressed lines of text. `mocks/objects/src/builtin.rs` reads the table and explains its lines.
+//! The table consists of compressed lines of text. `mocks/objects/src/builtin.rs` reads this table and explains its
+//! lines.
 
 mod go;
 mod server;
@@ -42,11 +43,12 @@ struct Arguments {
 
 /// Maximum size of the compressed table in bytes.
 const BYTES_MAX: usize = 300_000;
-/// Maximum number of names in a selectable field: `spec.a`, `status.a`, `involvedObject.a`.
+/// Maximum number of names in the path of a field that field selectors accept: `spec.a`, `status.a`,
+/// `involvedObject.a`.
 const SELECTABLE_DEPTH: usize = 2;
 /// Names that field selectors accept, although they are not fields or stand for several fields.
 const SELECTABLE: [&str; 2] = ["source", "status.successful"];
-/// Types that belong to no resource but occur in requests or answers: `(apiVersion, kind, type)`.
+/// Types that belong to no resource but occur in API requests or answers: `(apiVersion, kind, type)`.
 const OTHERS: &[(&str, &str, &str)] = &[
     ("v1", "Status", "meta.v1.Status"),
     ("v1", "DeleteOptions", "meta.v1.DeleteOptions"),
@@ -138,7 +140,7 @@ async fn table([server, gated]: &mut [Server; 2], version: &str, cache: &Path) -
     Ok(text + &rows.lines())
 }
 
-/// Types by `(apiVersion, kind)`.
+/// Names of types by `(apiVersion, kind)`.
 type Kinds = BTreeMap<(String, String), String>;
 
 /// Returns all published types by their short names, and the names of types by kind.
@@ -264,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// The committed table equals a new table from a server of the same release.
+    /// The table in the repository equals a new table from a server of the same Kubernetes release.
     #[test]
     fn the_table_is_what_a_server_tells() {
         let folder = |name| std::env::var_os(name).map(PathBuf::from);

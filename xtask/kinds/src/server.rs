@@ -1,6 +1,6 @@
 //! Reads the built-in kinds from a running API server.
 //!
-//! Owns the connection and the requests, which run one after the other and only read.
+//! This module owns the connection and its requests, which come one after the other and only read.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Server {
         Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
     }
 
-    /// Requests a document that must exist.
+    /// Requests a JSON document that must exist on the server.
     pub async fn get(&mut self, path: &str) -> Result<Value> {
         self.get_as(path, "application/json").await
     }
@@ -75,7 +75,7 @@ impl Server {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    /// Returns the table columns of a collection.
+    /// Returns the columns of a collection in kubectl's table.
     pub async fn columns(&mut self, path: &str) -> Result<Vec<Value>> {
         let table = self.get_as(&format!("{path}?limit=1"), TABLE).await?;
         Ok(table["columnDefinitions"].as_array().cloned().unwrap_or_default())

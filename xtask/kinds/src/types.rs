@@ -1,7 +1,8 @@
-//! The table rows of types: each field with its number, its kind and its published attributes.
+//! Makes the lines for types in the table of built-in kinds: each field with its number, its kind and its published
+//! attributes.
 //!
-//! Owns the notation that `mocks/objects/src/builtin.rs` reads. The Go types give the shape of objects and the numbers
-//! of fields; OpenAPI gives everything else.
+//! This module writes the notation that `mocks/objects/src/builtin.rs` reads. The Go types give the shape of objects
+//! and the numbers of fields; OpenAPI gives everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::go::{Field, Modules, Type, Types};
 
-/// Go types that have a kind of their own in the notation.
+/// Go types whose kind in the table's notation does not follow from their Go definition.
 const KINDS: &[(&str, &str)] = &[
     ("string", "s"),
     ("types.UID", "s"),
@@ -35,7 +36,7 @@ const KINDS: &[(&str, &str)] = &[
 /// Maximum depth of named definitions inside named definitions.
 const DEPTH_MAX: usize = 8;
 
-/// All rows, by the name of the type.
+/// All lines for types, by the name of the type.
 pub(crate) struct Rows<'a> {
     modules: &'a Modules,
     types: Types,
@@ -49,7 +50,7 @@ impl<'a> Rows<'a> {
         Self { modules, types: Types::default(), published, written: BTreeMap::new() }
     }
 
-    /// Adds the row of a type, and the rows of all types to which the type refers.
+    /// Adds the line of a type, and the lines of all types to which the type refers.
     pub fn add(&mut self, name: &str) -> Result<()> {
         let published = self.published.get(name).cloned().unwrap_or_default();
         let mut missing = published["properties"].as_object().cloned().unwrap_or_default();
@@ -114,7 +115,7 @@ impl<'a> Rows<'a> {
         Ok(names)
     }
 
-    /// The kind of a field in the notation, and the type that it refers to.
+    /// The kind of a field in the table's notation, and the type that the field refers to.
     fn kind(&mut self, go: &str, depth: usize) -> Result<(String, Option<String>)> {
         ensure!(depth > 0, "`{go}` is defined by itself");
         let go = go.trim_start_matches('*');
@@ -141,7 +142,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The dotted paths of texts, numbers and booleans in a type, with at most `depth` names.
+    /// The dotted paths of texts, numbers and booleans in a type; a path has at most `depth` names.
     pub fn plain_fields(&mut self, name: &str, depth: usize) -> Result<BTreeSet<String>> {
         let Some(Type::Struct(fields)) = self.types.get(name, self.modules)? else { return Ok(BTreeSet::new()) };
         let mut plain = BTreeSet::new();
@@ -160,7 +161,7 @@ impl<'a> Rows<'a> {
         Ok(plain)
     }
 
-    /// Returns one line for each type.
+    /// Returns all lines as text, one for each type.
     pub fn lines(self) -> String {
         self.written.into_iter().fold(String::new(), |text, (name, row)| text + "T " + &name + &row + "\n")
     }
@@ -171,8 +172,8 @@ fn is_open(name: &str) -> bool {
     name.contains("JSONSchemaPropsOr")
 }
 
-/// The marks of a field: `?` for a pointer, and `!` if a zero value is shown. `omitempty` never leaves out a struct,
-/// because Go never treats a struct as empty.
+/// The marks of a field in the table's notation: `?` for a pointer, and `!` if JSON shows a zero value. `omitempty`
+/// never leaves out a struct, because Go never treats a struct as empty.
 fn marks(field: &Field, kind: &str) -> String {
     let is_pointer = field.go.starts_with('*');
     let is_plain = kind.starts_with(['[', '{']) || matches!(kind, "s" | "i" | "b" | "B" | "D" | "L");
@@ -180,7 +181,7 @@ fn marks(field: &Field, kind: &str) -> String {
     format!("{}{}", if is_pointer { "?" } else { "" }, if is_left_out { "" } else { "!" })
 }
 
-/// Appends the published attributes of a field to the row of its type.
+/// Appends the published attributes of a field to the line of its type.
 fn attributes(row: &mut String, property: &Value, is_required: bool) -> Result<()> {
     let words =
         |value: &Value| value.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(",");

@@ -1,7 +1,7 @@
-//! Commands with limits of time and memory for one published program, and the outcome of a command.
+//! Runs commands of one published program with limits of time and memory.
 //!
-//! A limit of address space is impossible, because Go programs reserve hundreds of gigabytes without using them. The
-//! resident sets of all descendants are therefore added up.
+//! Memory is not limited by address space, because Go programs reserve hundreds of gigabytes of addresses without using
+//! them. Instead, the resident memory of the command and all its descendants is added up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -31,9 +31,9 @@ pub(crate) struct Limits {
 pub(crate) enum Ended {
     /// The command ended by itself with this exit code; `None` after a signal.
     Exit(Option<i32>),
-    /// The time limit was reached.
+    /// The command reached the time limit.
     Late,
-    /// The memory limit was reached.
+    /// The command reached the memory limit.
     Large,
 }
 
@@ -59,7 +59,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// The command cannot be started, or the file cannot be written.
+    /// The error: the command cannot be started, or the file cannot be written.
     #[expect(clippy::disallowed_methods, reason = "a program without a runtime looks at its child now and then")]
     pub(crate) fn run(&self, command: &mut Command, log: &Path) -> Result<Ended> {
         let file = File::create(log).with_context(|| format!("failed to write {}", log.display()))?;
@@ -109,7 +109,7 @@ fn send(id: u32, signal: Signal) {
     }
 }
 
-/// A process and all its descendants, as far as their parents are known.
+/// The ids of a process and of all its descendants.
 fn descendants(root: u32) -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,4 +1,5 @@
-//! Facts about a published program from the record of a run. Pure except for reading the record's files.
+//! Reads facts about a published program from the record of a run. The only I/O of this module is reading the record's
+//! files.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -8,9 +9,9 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum number of bytes that are read of one file of a record.
+/// Maximum number of bytes that are read from one file of a record.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// Resources that a program writes even if it has no work.
+/// Resources that a program writes even if it has no objects to handle.
 const BESIDE: [&str; 4] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
 /// Maximum number of kinds of objects that docs/measured/strangers.md names.
@@ -30,7 +31,7 @@ pub(crate) struct Facts {
     pub(crate) verdict: String,
     pub(crate) reason: String,
     pub(crate) failed: Vec<Sentence>,
-    /// Findings of the run that stayed undecided.
+    /// Findings of the run whose budgets stayed undecided.
     pub(crate) undecided: Vec<Sentence>,
     /// Why the run is invalid; empty if it is valid.
     pub(crate) invalid: Vec<Sentence>,
@@ -48,7 +49,7 @@ pub(crate) struct Facts {
     pub(crate) observed: u64,
     /// Number of calls of the subject's webhooks.
     pub(crate) called: u64,
-    /// Number of versions that were written for the subject to observe.
+    /// Number of object versions that the run wrote for the subject to observe.
     pub(crate) commits: u64,
 }
 
@@ -57,7 +58,7 @@ impl Facts {
     ///
     /// # Errors
     ///
-    /// The record has no verdict.
+    /// Fails if the record has no verdict.
     pub(crate) fn read(record: &Path) -> Result<Self> {
         let verdict: Value = serde_json::from_str(&text(&record.join("verdict.json"))?).context("verdict.json")?;
         let mut facts = Self {
@@ -105,12 +106,12 @@ impl Facts {
         }
     }
 
-    /// Whether the subject became ready and sent a request.
+    /// Whether the subject sent a request in a run that wrote objects or called a webhook.
     pub(crate) fn is_started(&self) -> bool {
         self.requests > 0 && (self.commits > 0 || self.called > 0)
     }
 
-    /// Whether the subject did any of its work.
+    /// Whether the subject wrote an object or answered a webhook call.
     pub(crate) fn is_exercised(&self) -> bool {
         self.is_started() && (!self.writes.is_empty() || self.called > 0)
     }
@@ -120,12 +121,12 @@ impl Facts {
         self.writes.values().sum()
     }
 
-    /// The kinds of objects that the subject wrote most often.
+    /// The kinds of objects that the subject wrote most often, as text.
     pub(crate) fn most_written(&self) -> String {
         most(&self.writes)
     }
 
-    /// The kinds of the subject's requests that were refused most often.
+    /// The kinds of the subject's requests that the API server refused most often, as text.
     pub(crate) fn most_refused(&self) -> String {
         most(&self.refused)
     }
@@ -145,7 +146,7 @@ fn sentences(verdict: &Value, word: &str) -> Vec<Sentence> {
 }
 
 /// Removes the path of the home folder from a text. The document is public, and a program's output may name files in
-/// that folder.
+/// the home folder.
 fn without_home(text: &str) -> String {
     match std::env::var("HOME") {
         Ok(home) if home.len() > 1 => text.replace(&home, "~"),
@@ -160,7 +161,7 @@ fn text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Passes the lines of a file to `take`, if the file exists; an incomplete line is left out.
+/// Passes the JSON lines of a file to `take`, if the file exists; an incomplete line is left out.
 fn lines(path: &Path, mut take: impl FnMut(&Value)) {
     let Ok(file) = std::fs::File::open(path) else { return };
     for line in BufReader::new(file.take(FILE_BYTES_MAX)).lines().map_while(Result::ok) {

@@ -1,8 +1,8 @@
 //! `cargo xtask strangers`: tries published operators and webhooks ("strangers" in the code) from package registries,
 //! from the download to a verdict.
 //!
-//! Owns the table of published programs, their cache, and the document `docs/measured/strangers.md`. Like a user, it
-//! knows only the commands and files of `longhaul`.
+//! The package owns the table of published programs, their cache, and the document `docs/measured/strangers.md`. Like a
+//! user, the package uses only the commands and files of `longhaul`.
 
 mod bounded;
 #[path = "../../../reports/src/exit.rs"]
@@ -31,13 +31,13 @@ use crate::table::{Stranger, strangers};
 struct Arguments {
     /// Try only the programs with these names. Default: all.
     names: Vec<String>,
-    /// Only list the names.
+    /// Only list the names of the programs.
     #[arg(long)]
     list: bool,
-    /// Try no program, and rewrite docs/measured/strangers.md from the stored measurements and readings.
+    /// Try no program, and rewrite docs/measured/strangers.md from stored measurements and from strangers.yaml.
     #[arg(long)]
     draw: bool,
-    /// Also run the test suites of modules that have one.
+    /// Also run the test suites of Go modules that have one.
     #[arg(long)]
     suites: bool,
     /// Maximum number of minutes for each program, from an empty folder to a verdict.
@@ -54,10 +54,10 @@ struct Arguments {
     revision: Option<String>,
 }
 
-/// The names of the document and of its figures, which have one line for each published program.
+/// The file names of the document and of its figures; the latter file has one line for each published program.
 const PAGE: &str = "strangers.md";
 const FIGURES: &str = "strangers.jsonl";
-/// Maximum memory of a command in bytes: enough to build a large operator, and more than a subject may use.
+/// Maximum memory of a command in bytes: enough to build a large operator, and more than any subject needs.
 const MEMORY_BYTES: u64 = 8 << 30;
 
 fn main() -> ExitCode {
@@ -96,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(exit::PASS))
 }
 
-/// The published programs with these names, or all.
+/// The published programs with these names, or all if no name is given.
 fn chosen<'a>(all: &'a [Stranger], names: &[String]) -> Result<Vec<&'a Stranger>> {
     if names.is_empty() {
         return Ok(all.iter().collect());
@@ -128,7 +128,7 @@ fn ground(arguments: &Arguments) -> Result<Ground> {
     Ok(Ground { longhaul, revision, init_flags, takes_main, cache, suites: arguments.suites })
 }
 
-/// The outcome of a program as one line for people.
+/// The outcome of trying a program, as one line for people.
 fn said(played: &Played) -> String {
     match (&played.needs, &played.stopped, &played.facts) {
         (Some(needs), ..) => format!("skipped: needs {needs}"),
@@ -146,7 +146,7 @@ fn said(played: &Played) -> String {
     }
 }
 
-/// The figures of earlier runs. A line that an older version wrote is read as far as possible.
+/// Reads the figures of earlier runs. A line that an older version of Longhaul wrote is read as far as possible.
 fn read_figures(path: &Path) -> Result<Vec<Played>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -156,8 +156,8 @@ fn read_figures(path: &Path) -> Result<Vec<Played>> {
     text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
 }
 
-/// Writes the document and its figures in the order of `strangers.yaml`. Programs that are no longer in the table are
-/// left out.
+/// Writes the document and the file of its figures in the order of `strangers.yaml`. Programs that are no longer in the
+/// table are left out.
 fn write(out: &Path, all: &[Stranger], figures: &mut Vec<Played>) -> Result<()> {
     let place = |played: &Played| all.iter().position(|one| one.name == played.name);
     figures.retain(|played| place(played).is_some());
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(chosen(&all, &[all[1].name.clone()]).unwrap().len(), 1);
     }
 
-    /// The committed document equals a document that is made from the committed figures.
+    /// The document in the repository equals a document that is made from the figures in the repository.
     #[test]
     fn the_page_is_drawn_from_its_figures() {
         let out = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/measured");

@@ -1,5 +1,5 @@
-//! `docs/measured/strangers.md`: the table, and below it every sentence of a FAIL, with the result of reading the
-//! program's source. Pure: no I/O.
+//! Writes `docs/measured/strangers.md`: a table of all programs, and every sentence of a FAIL with the result of
+//! reading the program's source. Pure: no I/O.
 
 use std::fmt::Write as _;
 
@@ -37,12 +37,12 @@ pub(crate) fn page(strangers: &[Stranger], played: &[Played]) -> String {
     text
 }
 
-/// The figures of a published program in its present version.
+/// The figures of a published program in the version that `strangers.yaml` names.
 fn find<'p>(one: &Stranger, played: &'p [Played]) -> Option<&'p Played> {
     played.iter().find(|played| played.name == one.name && played.published == one.published())
 }
 
-/// The number of published programs that reached each step.
+/// Appends the number of published programs that reached each of the steps fetch, init, build and soak.
 fn total(text: &mut String, strangers: &[Stranger], played: &[Played]) {
     let known: Vec<(&Stranger, &Played)> = strangers
         .iter()
@@ -184,7 +184,8 @@ fn short(text: &str) -> String {
     short
 }
 
-/// Text from outside as a cell of a Markdown table: one line that cannot end the cell and contains no link or tag.
+/// Text from other programs as a cell of a Markdown table: one line that cannot end the cell and contains no link or
+/// tag.
 fn cell(text: &str) -> String {
     let mut shown = String::new();
     for char in text.chars() {

@@ -16,9 +16,9 @@ use crate::table::Stranger;
 
 /// The scenario file that `longhaul init` writes.
 const FILE: &str = "longhaul.yaml";
-/// Number of last lines of output that the document shows.
+/// Number of last output lines of a program that docs/measured/strangers.md shows.
 const LAST_WORDS: usize = 3;
-/// Maximum number of characters of a line in the document.
+/// Maximum number of characters of an output line in docs/measured/strangers.md.
 const LINE_MAX: usize = 200;
 /// The exit codes with which `longhaul` reports a verdict.
 const VERDICTS: std::ops::RangeInclusive<i32> = 0..=3;
@@ -41,14 +41,14 @@ pub(crate) struct Played {
     pub(crate) soak_s: u64,
     /// Whether `init` left the build of the program to the user.
     pub(crate) built_by_hand: bool,
-    /// Number of lines with `check:` in the scenario file.
+    /// Number of lines with `check:` in the scenario file that `init` wrote.
     pub(crate) checks: u64,
     pub(crate) facts: Option<Facts>,
     /// The result of the program's own test suite, if it ran.
     pub(crate) suite: Option<String>,
 }
 
-/// The step that failed, and the reason.
+/// The step of trying a program that failed, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stopped {
     /// The name of the step: `fetch`, `init`, `build` or `soak`.
@@ -63,7 +63,7 @@ pub(crate) struct Ground {
     pub(crate) revision: String,
     /// The flags that answer the questions of `init` in advance.
     pub(crate) init_flags: Vec<&'static str>,
-    /// Whether `init` accepts the main package as an argument.
+    /// Whether `longhaul init` accepts the main package as an argument.
     pub(crate) takes_main: bool,
     /// The cache folder, with one folder for each published program.
     pub(crate) cache: PathBuf,
@@ -78,11 +78,11 @@ impl Ground {
         command
     }
 
-    /// Tries one published program. A failure of the program is a result.
+    /// Tries one published program. A failure of the published program is a result, not an error.
     ///
     /// # Errors
     ///
-    /// An error of this machine: a file cannot be written, or a program cannot be started.
+    /// The error is one of this machine: a file cannot be written, or a program cannot be started.
     pub(crate) fn play(&self, stranger: &Stranger, limits: &Limits) -> Result<Played> {
         let home = self.cache.join(stranger.folder());
         let mut played = Played {
@@ -189,7 +189,8 @@ fn forget(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The path of the program that the scenario file starts, in the project's folder; `None` for a program of the machine.
+/// The path, in the project's folder, of the program that the scenario file starts; `None` for a program of the
+/// machine.
 fn program(file: &str) -> Option<PathBuf> {
     let scenario: Value = serde_saphyr::from_str(file).ok()?;
     let command = scenario.pointer("/subject/command")?;

@@ -20,20 +20,22 @@ pub(crate) struct Checkout {
 #[derive(Debug)]
 pub(crate) enum Got {
     Checkout(Checkout),
-    /// The requirement that the machine lacks; the text follows `skipped: needs`.
+    /// The requirement that the machine lacks, as text that follows `skipped: needs`.
     Missing(String),
 }
 
 /// The folder of the Python environment, in the cache folder of a published program.
 const VENV: &str = "venv";
-/// The name of a file that is written last. A checkout without this file is made again.
+/// The name of the file that is written when a checkout is complete. A checkout without the file `fetched` is made
+/// again.
 const DONE: &str = "fetched";
 
 /// Fetches a published program, or uses an earlier checkout.
 ///
 /// # Errors
 ///
-/// A step failed although the tools of the program's language are installed; the log of the step is in `home`.
+/// The error: a step failed although the tools of the program's language are installed; the log of the step is in
+/// `home`.
 pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Result<Got> {
     std::fs::create_dir_all(home).with_context(|| format!("failed to make {}", home.display()))?;
     let missing = |what: &str| Ok(Got::Missing(what.to_owned()));
@@ -73,8 +75,8 @@ pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Res
     Ok(Got::Checkout(Checkout { folder: place, environment }))
 }
 
-/// The environment of `go`. No C compiler is needed. A module that is missing in its parent's archive is fetched from
-/// the module proxy.
+/// The environment variables of `go`. With these variables Go needs no C compiler. Go fetches a nested module that is
+/// missing in its parent's archive from the module proxy.
 fn go_environment(go: &Go) -> Vec<(&'static str, String)> {
     let mut set = vec![("CGO_ENABLED", "0".to_owned()), ("GOFLAGS", "-mod=mod -buildvcs=false".to_owned())];
     set.extend(go.toolchain.iter().map(|version| ("GOTOOLCHAIN", version.clone())));
@@ -154,8 +156,8 @@ fn archive(python: &Python, home: &Path, limits: &Limits) -> Result<Option<PathB
     Ok(Some(folder.as_ref().map_or(unpacked.clone(), |folder| unpacked.join(folder))))
 }
 
-/// Changes `go.mod` if it replaces a module by a nested module, which the archive of a module lacks. The replaced
-/// module is then fetched from the proxy, as for users of the module.
+/// Changes `go.mod` if it replaces a module by a nested module, which the archive of a module lacks. Go then fetches
+/// the nested module from the module proxy, as for users of the module.
 fn without_lost_replaces(folder: &Path) -> Result<()> {
     let output = Command::new("go").current_dir(folder).args(["mod", "edit", "-json"]).output()?;
     let module: Value = serde_json::from_slice(&output.stdout).context("go.mod cannot be read")?;

@@ -1,5 +1,5 @@
-//! `strangers.yaml`: the published programs to try, and results of reading the source behind sentences of a FAIL. Pure:
-//! no I/O.
+//! Reads `strangers.yaml`: the published programs to try, and for sentences of a FAIL the result of reading the
+//! program's source. Pure: no I/O.
 
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ pub(crate) struct Stranger {
     pub(crate) readings: Vec<Reading>,
 }
 
-/// A Go module with a main package.
+/// A Go module that contains the program's main package.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Go {
@@ -36,16 +36,16 @@ pub(crate) struct Go {
     pub(crate) version: String,
     /// The path of the main package: `./cmd/controller`.
     pub(crate) main: String,
-    /// Whether the module has several main packages, so that a user must choose. `init` then gets the chosen package as
-    /// its only argument.
+    /// Whether the module has several main packages, so that a user must choose one. `longhaul init` gets the chosen
+    /// main package as its only argument.
     #[serde(default)]
     pub(crate) chosen: bool,
-    /// The version of Go that the program needs, if most machines have an older version.
+    /// The version of Go that the program needs, if most machines have an older Go.
     #[serde(default)]
     pub(crate) toolchain: Option<String>,
 }
 
-/// A Rust crate with a program.
+/// A Rust crate that contains the program.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Crate {
@@ -74,10 +74,10 @@ pub(crate) struct Python {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Reading {
-    /// The name of the budget, or a text in the sentence.
+    /// The name of the broken budget, or a text in the sentence of the FAIL.
     pub(crate) says: String,
     pub(crate) is: Truth,
-    /// The reason, with the file and line in the program's source.
+    /// The reason why the sentence is true or false, with the file and line in the program's source.
     pub(crate) because: String,
 }
 
@@ -122,14 +122,14 @@ impl Stranger {
         format!("{name}@{version}")
     }
 
-    /// The name of the program's folder.
+    /// The name of the program's folder in the cache.
     pub(crate) fn folder(&self) -> String {
         let (_, version) =
             self.published().rsplit_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap_or_default();
         format!("{}-{version}", self.name)
     }
 
-    /// The reading that belongs to a budget and a sentence.
+    /// The result of reading the source for a budget and a sentence.
     pub(crate) fn reading(&self, budget: &str, sentence: &str) -> Option<&Reading> {
         self.readings.iter().find(|reading| reading.says == budget || sentence.contains(&reading.says))
     }
@@ -139,7 +139,7 @@ impl Stranger {
 ///
 /// # Errors
 ///
-/// The table is invalid; the error names the line.
+/// If the table is invalid, the error names the line.
 pub(crate) fn strangers() -> Result<Vec<Stranger>, String> {
     read(TABLE)
 }
@@ -163,8 +163,7 @@ fn read(text: &str) -> Result<Vec<Stranger>, String> {
 mod tests {
     use super::*;
 
-    /// The table has at least twenty programs, at least three of them in another language than Go, each with a fixed
-    /// version.
+    /// The table has at least twenty programs with fixed versions, at least three of them in another language than Go.
     #[test]
     fn the_table_is_what_the_page_says() {
         let all = strangers().unwrap();

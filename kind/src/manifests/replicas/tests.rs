@@ -21,7 +21,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(name)
 }
 
-/// The rights in all rules, each as `verb resource.group`.
+/// The rights in all RBAC rules of `objects`, each as `verb resource.group`.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let list = |value: &Value| value.as_array().unwrap().iter().map(text).collect::<Vec<_>>();
@@ -36,7 +36,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     found
 }
 
-/// Every file of a folder is listed in its kustomization. The main folder can also be applied file by file.
+/// Every file of a folder is listed in its kustomization. The files of the main folder can also be applied one by one.
 #[test]
 fn every_file_is_in_its_kustomization() {
     for name in ["replicas", "replicas-images", "replicas-cert-manager"] {

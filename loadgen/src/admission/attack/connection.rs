@@ -13,13 +13,13 @@ use crate::wire::Endpoint;
 
 /// The time between two sends over a connection.
 const TURN: Duration = Duration::from_millis(500);
-/// The pause before the next connection, so that an attack is no flood of handshakes.
+/// The pause before an attack opens its next connection, so that it is no flood of handshakes.
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long a write may make no progress before the connection is closed.
 const WRITE_MAX: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 16 << 10;
 
-/// Attacks over one connection after another, until the future is dropped.
+/// Opens one connection after another for an attack, until the future is dropped.
 pub(super) async fn keep_attacking(endpoint: &Endpoint, from: Option<IpAddr>, script: &Script, shared: &Shared) {
     loop {
         let Err(trouble) = attack(endpoint, from, script, shared).await;
@@ -28,7 +28,7 @@ pub(super) async fn keep_attacking(endpoint: &Endpoint, from: Option<IpAddr>, sc
     }
 }
 
-/// Attacks over one connection until it ends; returns why it ended.
+/// Attacks over one connection until the connection ends, and returns why it ended.
 async fn attack(
     endpoint: &Endpoint,
     from: Option<IpAddr>,

@@ -1,4 +1,4 @@
-//! The frames that one connection of an attack sends, and reading the answers. Pure: no I/O.
+//! The frames that one connection of an attack sends, and how it reads the answers. Pure: no I/O.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,22 @@ use crate::wire::Endpoint;
 /// Maximum number of open streams of a connection. Go's HTTP/2 server allows 250 by default, and may still count
 /// streams that have ended.
 const OPEN_MAX: usize = 240;
-/// Streams that are opened each half second. With 64 connections the sum is 2,560 streams a second, of 7 KiB each.
+/// Number of streams that a connection opens each half second. With 64 connections that is 2,560 streams a second, of 7
+/// KiB each.
 const STREAMS_A_TURN: usize = 20;
-/// Reviews that are sent each half second. Each review costs the webhook as much as 160 images do.
+/// Number of reviews that a connection sends each half second. Each review costs the webhook as much as 160 images do.
 const REVIEWS_A_TURN: usize = 5;
 /// The length of the field that makes a head large: below the 8 KiB that servers commonly allow.
 const FILLER_BYTES: usize = 7000;
 /// Number of containers of a review. All containers name one image, which costs one look-up. Each container is one
 /// write of the patch; all writes together have 36 KiB as base64.
 const CONTAINERS: usize = 160;
-/// The window of a connection before the first frame of the server (RFC 9113, section 6.9.2).
+/// The flow-control window of a connection before the first frame of the server (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
 /// The identifiers of `SETTINGS_HEADER_TABLE_SIZE` and `SETTINGS_INITIAL_WINDOW_SIZE` (RFC 9113, section 6.5.2).
 const SETTING_TABLE: u16 = 1;
 const SETTING_WINDOW: u16 = 4;
-/// Indices of names in HPACK's static table (RFC 7541, appendix A).
+/// Indices of the header names in HPACK's static table (RFC 7541, appendix A).
 const AUTHORITY: usize = 1;
 const PATH: usize = 4;
 const CONTENT_TYPE: usize = 31;
@@ -34,7 +35,6 @@ const CONTENT_TYPE: usize = 31;
 #[derive(Debug)]
 pub(super) struct Script {
     name: Name,
-    /// The head of an ordinary request.
     head: Vec<u8>,
     /// The head of a request with an additional field of [`FILLER_BYTES`].
     large_head: Vec<u8>,
@@ -42,7 +42,6 @@ pub(super) struct Script {
     body: Vec<u8>,
 }
 
-/// A connection of an attack.
 pub(super) struct Session<'s> {
     script: &'s Script,
     cutter: Cutter,
@@ -52,7 +51,7 @@ pub(super) struct Session<'s> {
     done: Done,
 }
 
-/// The events on the connection since the last call of [`Session::take`].
+/// The effects on the connection since the last call of [`Session::take`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub streams: u64,
@@ -74,19 +73,20 @@ impl Script {
 }
 
 impl<'s> Session<'s> {
-    /// A connection before its first frame.
+    /// A session whose connection has sent no frame yet.
     pub(super) fn new(script: &'s Script) -> Self {
         let (cutter, open) = (Cutter::new(), BTreeSet::new());
         Self { script, cutter, next: 1, open, window: WINDOW_AT_FIRST_BYTES, done: Done::default() }
     }
 
-    /// The first bytes of a connection. The window of 0 keeps the server from sending any byte of an answer's body.
+    /// Writes the first bytes of a connection. The flow-control window of 0 keeps the server from sending any byte of
+    /// an answer's body.
     pub(super) fn greet(out: &mut Vec<u8>) {
         out.extend_from_slice(raw::PREFACE);
         raw::settings(&[(SETTING_TABLE, 0), (SETTING_WINDOW, 0)], out);
     }
 
-    /// Sends the frames of one half second.
+    /// Writes the frames of one half second.
     pub(super) fn turn(&mut self, out: &mut Vec<u8>) {
         match self.script.name {
             Name::OpenStreams => {
@@ -148,12 +148,12 @@ impl<'s> Session<'s> {
         read.map_err(|fault| fault.text.to_owned())
     }
 
-    /// Takes the events since the last call of this function.
+    /// Returns the effects since the last call of this function.
     pub(super) fn take(&mut self) -> Done {
         std::mem::take(&mut self.done)
     }
 
-    /// The number of a new stream, if another stream is allowed.
+    /// The number of a new stream, if the connection may open another stream.
     fn begin(&mut self) -> Option<u32> {
         if self.open.len() >= OPEN_MAX || self.next > i32::MAX.cast_unsigned() {
             return None;

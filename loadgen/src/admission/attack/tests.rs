@@ -35,8 +35,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A connection sends one whole request, then large heads without a body. A connection never has more open streams than
-/// the server must allow.
+/// A connection of the attack `openStreams` sends one whole request, then large heads without a body. A connection
+/// never has more open streams than the server must allow.
 #[test]
 fn streams_are_opened_and_bring_no_body() {
     let script = Script::new(Name::OpenStreams, &endpoint(), "a:1");
@@ -64,7 +64,7 @@ fn streams_are_opened_and_bring_no_body() {
     assert_eq!(requests(&out).len(), 2);
 }
 
-/// Each body is a whole review of one image, and fits into the window of the connection.
+/// Each body of the attack `unreadAnswers` is a whole review of one image, and fits into the window of the connection.
 #[test]
 fn answers_are_asked_for_within_the_window() {
     let script = Script::new(Name::UnreadAnswers, &endpoint(), "registry.test:5000/a:1");

@@ -1,7 +1,7 @@
 //! The reviews that Kubernetes sends for each user action; one function for each action. Pure: no I/O.
 //!
-//! Webhooks for workloads are not registered for events, endpoints, leases and revisions, so such reviews are left out.
-//! Bindings and reports of status are separate actions.
+//! Reviews of events, endpoints, leases and revisions are left out, because webhooks for workloads are not registered
+//! for them. Bindings and status reports belong to separate user actions.
 
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -14,21 +14,21 @@ use crate::admission::objects::{CREATED, Identity, Kind, defaults, fields, statu
 use crate::admission::pods;
 use crate::admission::review::{Actor, Options, Review};
 
-/// A container number for the sidecar, which no user's container has.
+/// The container number of the sidecar, which no user's container has.
 const SIDECAR: usize = 99;
-/// Number of containers with the same image: more than a small cache holds, and more than a client's connections.
+/// Number of containers with the same image: more than a small cache can hold, and more than a client's connections.
 const EQUAL_IMAGES: usize = 8;
 /// The size of a review of nearly 8 MiB, which is the largest that webhooks commonly accept.
 const LARGE_BODY_BYTES: usize = (8 << 20) - (64 << 10);
 /// The namespace in which attackers may create Pods, as a tenant may.
 const ATTACKER: &str = "hostile";
-/// Number of images in an attack: more than any Pod has that fits into etcd.
+/// Number of images in an attack: more than any Pod can have that fits into etcd.
 const MANY_IMAGES: usize = 500;
 /// Number of characters in the name of a refused image. The longest names in registries have 255.
 const LONG_NAME: usize = 200;
 
 impl Expand<'_> {
-    /// The reviews of one user action, in the order in which they come.
+    /// The reviews of one user action, in the order in which Kubernetes sends them.
     pub(super) fn action(&mut self, action: Action, pick: Pick) -> Vec<Review> {
         match action {
             Action::CreatePod => self.create(Kind::Pod, pick),
@@ -268,7 +268,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// After the Deployment, the garbage collector deletes its dependents.
+    /// After the Deployment is deleted, the garbage collector deletes its dependents.
     fn delete_deployment(&mut self) -> Vec<Review> {
         let workload = self.workload(Kind::Deployment, Pick::Existing);
         let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
@@ -360,8 +360,8 @@ impl Expand<'_> {
         vec![self.asked(&workload)]
     }
 
-    /// The second review of a Pod with a sidecar contains the object after the first answer and another webhook's
-    /// change. The second review has a new uid, as in reality.
+    /// The second review of a Pod with a sidecar contains the object after the first answer and after another webhook's
+    /// change. Like kube-apiserver, this function gives the second review a new uid.
     fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Pod, pick);
         let mut reviews = vec![self.asked(&workload)];
@@ -403,7 +403,7 @@ impl Expand<'_> {
         self.pod_of_many(&images)
     }
 
-    /// A name with upper case is in no repository, so the webhook needs to ask no registry.
+    /// A name with upper case is in no repository, so the webhook can refuse the image without a request to a registry.
     fn refused_images(&mut self) -> Vec<Review> {
         let (team, (_, host), filler) = (self.rng.random_range(0..100_000), self.hostile(), "x".repeat(LONG_NAME));
         let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/HOSTILE/{team}-{app}-{filler}:1")).collect();

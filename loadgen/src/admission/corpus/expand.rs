@@ -22,12 +22,13 @@ const LEAN_BELOW: u64 = 12 << 10;
 /// The size in bytes above which an object cannot come from a client-side `kubectl apply`: its copy of the manifest
 /// would be larger than annotations may be.
 const APPLIED_BELOW: u64 = 200 << 10;
-/// The allowed deviation of a review from its requested size: one part in this many.
+/// The allowed deviation of a review from its requested size: the size divided by this number.
 const TOLERANCE: u64 = 100;
-/// Maximum number of tries to reach a size. If the size of a kind grows in jumps, the closest try is used.
+/// Maximum number of tries to reach a size. If the size of a kind grows in jumps, the try with the closest size is
+/// used.
 const MOST_TRIES: usize = 8;
 
-/// The data and random numbers from which reviews are made.
+/// The images, sizes and random numbers from which reviews are made.
 pub(in crate::admission) struct Expand<'a> {
     pub rng: ChaCha8Rng,
     images: &'a [Image],
@@ -36,22 +37,23 @@ pub(in crate::admission) struct Expand<'a> {
     size: Option<Size>,
     /// The target size of the current review in bytes.
     target: Option<u64>,
-    /// For each kind: bytes of the last review for each byte of its manifest, from which the next try is estimated.
+    /// For each kind: the size of the last review in bytes for each byte of its manifest, from which the next try is
+    /// estimated.
     slopes: BTreeMap<(&'static str, bool), f64>,
 }
 
-/// The stage of an object between its manifest and its storage.
+/// The state of an object on its way from manifest to storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// The object as a user or a controller creates it.
+    /// The object as a user or a controller requests its creation.
     Asked,
-    /// The object as a controller creates it from an admitted object: every image has its digest, if digests are known.
+    /// The object as a controller makes it from an admitted object: every image has its digest, if digests are known.
     Copied,
     /// The object as it is stored: admitted, with its name and its status.
     Stored,
 }
 
-/// A workload, and the data for its objects.
+/// A workload, and the data from which its objects are made.
 pub(in crate::admission) struct Workload {
     pub kind: Kind,
     pub identity: Identity,
@@ -66,7 +68,7 @@ impl Workload {
         self.draft_of(self.kind, &self.identity)
     }
 
-    /// The data for an object of this workload.
+    /// The data from which an object of this workload is made.
     pub(super) fn draft_of<'a>(&'a self, kind: Kind, identity: &'a Identity) -> Draft<'a> {
         Draft { kind, identity, template: &self.template, replicas: self.replicas }
     }
@@ -91,7 +93,6 @@ impl<'a> Expand<'a> {
         self.workload_of(kind, &images)
     }
 
-    /// A user's workload with these images.
     pub(super) fn workload_with(&mut self, kind: Kind, images: &[String]) -> Workload {
         self.target = self.size.map(|size| size.draw(&mut self.rng));
         self.workload_of(kind, images)
@@ -109,7 +110,7 @@ impl<'a> Expand<'a> {
         self.target.is_some_and(|bytes| bytes < LEAN_BELOW)
     }
 
-    /// Makes a review of the requested size. `build` must give equal results for equal arguments.
+    /// Makes a review of the requested size; `build` must give equal results for equal arguments.
     pub(super) fn sized(&mut self, build: impl Fn(&Self, &Growth, &ChaCha8Rng) -> Review) -> Review {
         let rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         let Some(target) = self.target else { return build(self, &Growth::NATURAL, &rng) };
@@ -165,7 +166,7 @@ impl<'a> Expand<'a> {
         Identity::new(&mut self.rng, &namespace, name)
     }
 
-    /// Chooses this many image references. `OneMissing` uses existing images if all images may run.
+    /// Chooses `count` image references. [`Pick::OneMissing`] chooses existing images if all images may run.
     pub(super) fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
         let any = pick == Pick::Any || self.digests.is_none();
         let mut picked: Vec<String> =

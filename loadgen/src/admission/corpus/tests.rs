@@ -148,8 +148,8 @@ fn requests(corpus: &Corpus) -> Vec<(String, Value)> {
     corpus.templates().iter().map(request).collect()
 }
 
-/// Computes the right answer in a second way: by field names instead of paths. Every `image` in a list of containers,
-/// and every reference of an image volume, counts, wherever a pod spec is.
+/// A second function, which looks at field names instead of paths, computes the same right answers. It counts every
+/// `image` in a list of containers, and every reference of an image volume, wherever the pod spec is.
 #[test]
 fn the_oracle_agrees_with_a_search_of_the_whole_object() {
     let corpus = corpus_of_everything(9);
@@ -312,7 +312,7 @@ fn mix_of(keys: &[&str]) -> Mix {
     serde_json::from_value(keys.into()).unwrap()
 }
 
-/// However large the objects are, the corpus contains every action and ends soon after its limit.
+/// However large the objects are, the corpus contains every action, and its size is only a little above its limit.
 #[test]
 fn the_corpus_is_bounded() {
     let largest = Size { median: units::Bytes(1 << 20), max: units::Bytes(1 << 20) };
@@ -365,7 +365,7 @@ fn eight_equal_images_are_eight_and_equal() {
     }
 }
 
-/// Attacks are as heavy as documented, come from one tenant, and shedding them is a right answer.
+/// Attacks are as heavy as documented, come from one tenant, and a right answer to them is also 413 or 429.
 #[test]
 fn attacks_are_heavy_and_may_be_shed() {
     let mut images = images();

@@ -1,4 +1,5 @@
-//! The life of a call: begun, placed on a connection, answered, failed or timed out. Each call is counted once.
+//! The life of a call of the generator: begun, placed on a connection, answered, failed or timed out. The generator
+//! counts each call once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,8 +26,7 @@ pub(super) struct Call {
     pub(super) begun: Instant,
     pub(super) request: plan::Request,
     tries: u32,
-    /// When the call got its connection; also how the connection was opened, if it was opened for a call at that
-    /// moment.
+    /// When the call got its connection, and how the connection was opened, if it was opened for a call at that moment.
     acquired: Option<(Instant, Option<Opening>)>,
     pub(super) first_byte: Option<Instant>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Place {
 }
 
 impl Generator {
-    /// Begins a call now, or counts it as overflow.
+    /// Begins a call at once, or counts its request as overflow.
     pub(super) fn begin(&mut self, due: &Due<plan::Request>, begun: Instant) {
         if self.calls.len() >= self.setup.in_flight_max || self.room() == 0 {
             self.shared.counts.overflow_one();
@@ -76,7 +76,7 @@ impl Generator {
         }
     }
 
-    /// Sends the call again if that is allowed, because the server did not process it.
+    /// Sends the call again if its server did not process it and its number of tries allows that.
     pub(super) fn send_again(&mut self, key: usize, failure: Failure) {
         let Some(call) = self.calls.get_mut(key) else { return };
         if call.tries < TRIES {
@@ -87,7 +87,7 @@ impl Generator {
         }
     }
 
-    /// Handles a call that ended without an answer and has left its connection.
+    /// Handles a call that ended without an answer and is no longer on a connection.
     pub(super) fn failed(&mut self, key: usize, failure: Failure) {
         let Some(call) = self.calls.try_remove(key) else { return };
         self.record(&call, Instant::now(), Err(failure));
@@ -170,7 +170,6 @@ impl Deadlines {
         self.0.push_back((at, key, serial));
     }
 
-    /// The next deadline of a call that has not ended.
     pub(super) fn next(&mut self, calls: &Slab<Call>) -> Option<Instant> {
         while let Some((at, key, serial)) = self.0.front() {
             if is(calls, *key, *serial) {

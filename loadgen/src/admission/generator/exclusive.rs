@@ -1,7 +1,7 @@
 //! HTTP/1.1: each connection has one call at a time, as in Go's `net/http.Transport` in kube-apiserver.
 //!
 //! If no connection is idle, a new connection is dialled. The call takes the new connection or a returned one,
-//! whichever comes first. Of the idle connections, the call takes the most recently used. A limited number of idle
+//! whichever comes first. Of all idle connections, a call takes the most recently used. A limited number of idle
 //! connections is kept for 90 s; further connections are closed when their calls end. If a connection was closed before
 //! a byte of a request was written, the request moves to another connection. A written request is never sent twice.
 
@@ -19,7 +19,7 @@ use crate::socket::http1::Received;
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
 
 impl Generator {
-    /// Finds a connection for the call, now or later.
+    /// Gives the call a connection, now or as soon as one is free.
     pub(super) fn acquire_exclusive(&mut self, call: usize, now: Instant) {
         if let Some((_, slot)) = self.pool.idle.pop_back() {
             self.dispatch_exclusive(call, slot, now);

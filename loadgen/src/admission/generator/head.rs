@@ -1,5 +1,5 @@
-//! The head of a request as kube-apiserver writes it. The head is made once; only the body's length differs between
-//! calls.
+//! The head of a review request as kube-apiserver writes it. The head is made once; only the length of the body differs
+//! between calls.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Head {
         Self { before: before.into_bytes(), behind: behind.into_bytes() }
     }
 
-    /// Head and body in the order in which they are sent.
+    /// Head and body of a request in the order in which they are sent.
     pub(super) fn around<'a>(&'a self, length: &'a Digits, body: [&'a [u8]; 3]) -> [&'a [u8]; 6] {
         let [first, uid, last] = body;
         [&self.before, &length.bytes[..length.length], &self.behind, first, uid, last]

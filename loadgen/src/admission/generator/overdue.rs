@@ -2,8 +2,8 @@
 //!
 //! If a thread gets no CPU for a long time, its sockets contain answers of calls that have timed out meanwhile. The
 //! webhook is not at fault, so such late answers count, and the lateness of other calls shows the pause. A call is
-//! therefore given up only after all data in the sockets has been read. The wait is bounded, so that data which arrives
-//! faster than it is read cannot keep a call alive.
+//! therefore given up only after all data in the thread's sockets has been read. The wait for this data is bounded, so
+//! that data which arrives faster than it is read cannot keep a call alive.
 
 use crate::failure::MOST_BODY_BYTES;
 
@@ -12,7 +12,7 @@ use super::EVENTS;
 /// Minimum number of bytes that one loop of the thread reads from a connection.
 const TURN_BYTES: usize = 256 << 10;
 
-/// The state at the end of one loop of the thread.
+/// The state of the thread at the end of one loop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
     /// Whether a call has timed out.

@@ -1,4 +1,4 @@
-//! The connections of a thread for either protocol: dialling, opening, giving up, closing.
+//! The connections of a thread for HTTP/1.1 and HTTP/2: dialling, opening, giving up, closing.
 //!
 //! `exclusive.rs` (HTTP/1.1) and `shared.rs` (HTTP/2) handle open connections.
 
@@ -30,17 +30,16 @@ pub(super) struct Pool {
     pub(super) opening: usize,
 }
 
-/// A connection of the pool, with its state.
 pub(super) enum Seat {
     Opening(Box<Opening>),
     /// An HTTP/1.1 connection with its call, if it has one.
     Exclusive(Box<http1::Connection>, Option<usize>),
     Shared(Box<http2::Connection>),
-    /// The state only while an opened connection becomes a usable one.
+    /// A state that lasts only while an opened connection becomes a usable one.
     Changing,
 }
 
-/// A connection that is being opened for a call. Another connection may serve that call first.
+/// A connection that is being opened for a call. A connection that became free may serve that call first.
 pub(super) struct Opening {
     channel: Channel,
     call: usize,
@@ -49,7 +48,6 @@ pub(super) struct Opening {
 }
 
 impl Pool {
-    /// Whether no call is on the connection.
     pub(super) fn is_idle(&self, slot: usize) -> bool {
         self.seats.get(slot).is_some_and(|seat| match seat {
             Seat::Opening(_) | Seat::Changing => false,
@@ -60,7 +58,7 @@ impl Pool {
 }
 
 impl Generator {
-    /// Finds a connection for the call, now or later.
+    /// Gives the call a connection, now or as soon as one is free.
     pub(super) fn acquire(&mut self, call: usize, now: Instant) {
         match self.setup.protocol {
             Protocol::Http1 { .. } => self.acquire_exclusive(call, now),
@@ -148,7 +146,7 @@ impl Generator {
         }
     }
 
-    /// Gives up a connection that could not be opened.
+    /// Gives up a connection that could not be opened, and handles the calls that waited for it.
     fn give_up(&mut self, slot: usize, failure: Failure) {
         let Some(Seat::Opening(opening)) = self.pool.seats.get(slot) else { return };
         let (call, serial, address) = (opening.call, opening.serial, opening.address);
@@ -157,7 +155,7 @@ impl Generator {
         self.dial_failed(call, serial, address, begun, failure);
     }
 
-    /// Removes a timed-out call from its connection; returns the step for which the call waited.
+    /// Removes a timed-out call from its connection, and returns the phase in which the call was.
     pub(super) fn withdraw(&mut self, place: Place) -> Awaited {
         match self.pool.seats.get_mut(place.slot) {
             Some(Seat::Shared(connection)) => {

@@ -1,11 +1,11 @@
 //! How the kernel schedules the thread of a closed loop.
 
-/// Lets the running thread continue when an answer wakes this thread, instead of preempting it at once.
+/// Lets the running program continue when an answer wakes this thread, instead of preempting it at once.
 ///
 /// A closed loop measures how much a server can do. If load and server share CPUs, the first answer wakes this thread,
-/// which preempts the server and finds only one answer. The server then loses its CPU 0.19 times a request. With this
-/// policy that happens 0.01 times, and the server answers a tenth more requests. An open loop must not use the policy,
-/// because its thread must wake in time.
+/// which then preempts the server and finds only one answer. Without this policy the server loses its CPU 0.19 times a
+/// request. With this policy the server loses its CPU 0.01 times a request, and answers a tenth more requests. An open
+/// loop must not use this policy, because its thread must wake in time.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe crate sets the policy alone: they set the niceness as well")]
 pub(super) fn in_batches() {

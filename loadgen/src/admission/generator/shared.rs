@@ -1,10 +1,10 @@
 //! HTTP/2: each connection carries many calls at a time, each on its own stream.
 //!
 //! A thread has the configured number of connections, and a call uses the connection with the fewest calls. A
-//! connection accepts no further call if its server wants to end it, or if it has carried its most calls. Such a
-//! connection ends with its last call, and the next call opens another connection. Calls that begin while connections
-//! are being opened wait for them. Calls beyond the streams of the opening connections are overflow; a longer queue
-//! would hide them.
+//! connection accepts no further call if its server wants to end it, or if it has carried its maximum number of calls.
+//! A connection that accepts no further call ends with its last call, and the next call opens a new connection. Calls
+//! that begin while connections are being opened wait for them. Calls beyond the streams of the opening connections
+//! count as overflow; a longer queue would hide them.
 
 use std::time::Instant;
 
@@ -35,13 +35,13 @@ impl Generator {
         })
     }
 
-    /// The connection for the next call.
+    /// The number of the connection for the next call; `None` if no connection has a free stream.
     fn best(&self) -> Option<usize> {
         let with_room = self.current().filter(|(_, connection)| self.room_on(connection) > 0);
         with_room.min_by_key(|(_, connection)| connection.open_count()).map(|(slot, _)| slot)
     }
 
-    /// Finds a connection for the call, now or later.
+    /// Gives the call a connection, now or as soon as one is open.
     pub(super) fn acquire_shared(&mut self, call: usize, now: Instant) {
         let missing = self.missing();
         match self.best() {
@@ -69,7 +69,7 @@ impl Generator {
         }
     }
 
-    /// Marks an opened connection as ready for calls.
+    /// Marks an opened connection as ready for several calls.
     pub(super) fn share(&mut self, slot: usize) {
         self.pool.current.push(slot);
         self.settle(slot, Standing::Fine);
@@ -111,7 +111,7 @@ impl Generator {
         self.settle(slot, standing);
     }
 
-    /// Takes the results of calls, closes ended connections, and gives free streams to waiting calls.
+    /// Takes the results of ended calls, closes ended connections, and gives free streams to waiting calls.
     fn settle(&mut self, slot: usize, standing: Standing) {
         let end = Instant::now();
         let Some(Seat::Shared(connection)) = self.pool.seats.get(slot) else { return };

@@ -1,8 +1,8 @@
 //! The defaults that kube-apiserver fills in before it calls a webhook. Pure: no I/O.
 //!
-//! The values are the versioned defaults of core/v1, apps/v1 and batch/v1. The admission plugins that run before
-//! webhooks add others (`DefaultTolerationSeconds`, `Priority`, `ServiceAccount`). All values are checked against
-//! kube-apiserver 1.20.
+//! The default values are the versioned defaults of core/v1, apps/v1 and batch/v1. The admission plugins that run
+//! before webhooks add further fields (`DefaultTolerationSeconds`, `Priority`, `ServiceAccount`). All default values
+//! were checked against kube-apiserver 1.20.
 
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ fn pod_spec(spec: &mut Value) {
     }
 }
 
-/// Adds the defaults of a container, also of one that a subresource adds.
+/// Adds the defaults to a container, also to one that a subresource adds.
 pub(in crate::admission) fn container(container: &mut Value) {
     let image = container["image"].as_str().unwrap_or_default();
     let name = image.rsplit('/').next().unwrap_or_default();
@@ -171,7 +171,7 @@ pub(in crate::admission) fn container(container: &mut Value) {
     }
 }
 
-/// Adds to a Pod what admission plugins add before webhooks are called. No field manager owns these fields.
+/// Adds the fields to a Pod that admission plugins add before webhooks are called. No field manager owns these fields.
 pub(in crate::admission) fn plugins(pod: &mut Value, rng: &mut ChaCha8Rng) {
     let spec = &mut pod["spec"];
     set(spec, json!({"serviceAccountName": "default", "tolerations": [], "volumes": []}));

@@ -1,7 +1,7 @@
 //! `metadata.managedFields`: the managers of fields, in the format `FieldsV1` of server-side apply. Pure: no I/O.
 //!
 //! The output of kube-apiserver 1.20 for the same objects decides which lists are maps by a key, and which items have a
-//! `.`. Later releases write the same format.
+//! `.`. Releases after 1.20 write the same format.
 
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
-//! Makes objects larger in the way in which real objects are large. Pure: no I/O.
+//! Makes objects larger in the same fields in which real objects are large. Pure: no I/O.
 //!
 //! Pod specs grow by containers, environment, volumes and mounts; `ConfigMaps` by files, Secrets by keys, definitions
 //! by properties, and all other kinds by annotations. The copy of `kubectl apply` and the managed fields grow with the
-//! object. The requested growth is therefore smaller than the growth of the review.
+//! object. Therefore the requested growth of a manifest is smaller than the growth of its review.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -18,15 +18,15 @@ const MOST_ANNOTATION_BYTES: usize = 224 << 10;
 const BYTES_PER_CONTAINER: usize = 24 << 10;
 /// Maximum number of containers; real Pods have a few dozen.
 const MOST_CONTAINERS: usize = 24;
-/// Minimum number of bytes of an added entry, because its name takes some.
+/// Minimum number of bytes of an added entry, because its name takes some bytes.
 const SMALLEST: usize = 64;
 
-/// How much an object grows.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::admission) struct Growth {
     /// Bytes of JSON that are added to the manifest.
     pub bytes: usize,
-    /// Whether a client-side `kubectl apply` writes the object, which keeps a copy of the manifest in an annotation.
+    /// Whether the object is written by a client-side `kubectl apply`, which keeps a copy of the manifest in an
+    /// annotation.
     pub applied: bool,
 }
 
@@ -87,7 +87,6 @@ impl Growth {
         });
     }
 
-    /// Adds keys to a Secret.
     pub(super) fn secrets(&self, data: &mut Value, rng: &mut ChaCha8Rng) {
         self.members(data, rng, 3 << 10, |rng, number, length| {
             // Four characters at a time, as in base64.
@@ -95,7 +94,7 @@ impl Growth {
         });
     }
 
-    /// Adds annotations, as many as Kubernetes allows.
+    /// Adds annotations of the requested size, but not more than Kubernetes allows.
     pub(super) fn annotations(&self, annotations: &mut Value, rng: &mut ChaCha8Rng) {
         // The copy of the manifest contains them once more.
         let most = if self.applies() { MOST_ANNOTATION_BYTES / 2 } else { MOST_ANNOTATION_BYTES };
@@ -131,7 +130,7 @@ impl Growth {
         lengthen(&mut schema["description"], left, rng);
     }
 
-    /// Entries of a map of texts, of up to `most` bytes each.
+    /// Entries of a map with texts as values, of up to `most` bytes each.
     fn members(
         &self,
         map: &mut Value,
@@ -168,12 +167,12 @@ fn variable(rng: &mut ChaCha8Rng, number: usize, left: usize) -> Value {
     json!({"name": name, "value": phrase(rng, length)})
 }
 
-/// Words with together exactly this many bytes, as in URLs and lists.
+/// Words, as in URLs and lists, with exactly `length` bytes in sum.
 fn phrase(rng: &mut ChaCha8Rng, length: usize) -> String {
     words(rng, length, |_| '/')
 }
 
-/// Lines `key = value` with together exactly this many bytes.
+/// Lines `key = value` with exactly `length` bytes in sum.
 fn lines(rng: &mut ChaCha8Rng, length: usize) -> String {
     words(rng, length, |number| match number % 6 {
         5 => '\n',

@@ -6,13 +6,10 @@ use serde_json::{Value, json};
 use super::grow::Growth;
 use super::{Identity, Kind, Owner, defaults, fields, plain};
 
-/// The field manager of `kubectl apply`.
 pub(in crate::admission) const CLIENT_SIDE: &str = "kubectl-client-side-apply";
-/// The field manager of controllers in kube-controller-manager.
 pub(in crate::admission) const CONTROLLER: &str = "kube-controller-manager";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The data from which an object is made.
 #[derive(Debug)]
 pub(in crate::admission) struct Draft<'a> {
     pub kind: Kind,
@@ -23,7 +20,7 @@ pub(in crate::admission) struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// The object as a webhook gets it at its creation. `rng` decides names and random contents; equal `rng`s give
+    /// The object as a webhook gets it when it is created. `rng` decides names and random contents; equal `rng`s give
     /// equal objects.
     pub(in crate::admission) fn requested(&self, growth: &Growth, mut rng: ChaCha8Rng) -> Value {
         let mut object = self.manifest(growth, &mut rng);
@@ -48,7 +45,6 @@ impl Draft<'_> {
         object
     }
 
-    /// The field manager of the object's writer.
     pub(in crate::admission) fn manager(&self, growth: &Growth) -> &'static str {
         match (&self.identity.owner, growth.applies()) {
             (Some(_), _) => CONTROLLER,
@@ -57,7 +53,6 @@ impl Draft<'_> {
         }
     }
 
-    /// The object as a user writes it.
     pub(in crate::admission) fn manifest(&self, growth: &Growth, rng: &mut ChaCha8Rng) -> Value {
         let Self { kind, identity, replicas, .. } = self;
         let mut template = self.template.clone();

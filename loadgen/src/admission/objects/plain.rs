@@ -1,5 +1,5 @@
-//! Manifests of kinds without a pod spec. Some manifests contain text that looks like a pod spec; an answer that
-//! changes such text is wrong. Pure: no I/O.
+//! Manifests of kinds without a pod spec. Some of these manifests contain text that looks like a pod spec; an answer
+//! that changes such text is wrong. Pure: no I/O.
 
 use base64::Engine as _;
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +10,7 @@ use super::{Identity, Kind};
 use crate::admission::pods;
 use crate::seed;
 
-/// The manifest of a kind without a pod spec, grown in the way of that kind.
+/// The manifest of a kind without a pod spec, enlarged in the fields that are large in that kind.
 pub(super) fn manifest(
     kind: Kind,
     identity: &Identity,

@@ -48,7 +48,8 @@ fn right_answers_are_right() {
     }
 }
 
-/// Any patch with the same effect is right: another order, `test` operations, or whole containers replaced.
+/// A patch with the same effect as the expected one is right: another order, `test` operations, or whole containers
+/// replaced.
 #[test]
 fn the_effect_counts_not_the_form() {
     let corpus = corpus_of_everything(6);
@@ -159,8 +160,8 @@ fn from_the_wire() {
     assert_eq!(wrong(template, verdict), None);
 }
 
-/// While a registry has a fault, a refusal is right only for images that must be resolved in that registry. Allowing
-/// such an image is never right.
+/// While a registry has a fault, a refusal is right only for images that must be resolved in that registry. Allowing an
+/// image that cannot be resolved is never right.
 #[test]
 fn a_sick_registry_excuses_refusals_and_nothing_else() {
     let corpus = corpus_of_everything(11);
@@ -230,7 +231,7 @@ fn a_tag_that_moved_is_right_with_either_digest_and_wrong_with_any_other() {
 
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// Images whose signatures are checked: good images, one for each kind of failure, and one that does not exist.
+/// Images whose signatures are checked: some that pass, one for each kind of failure, and one that does not exist.
 fn signed() -> Vec<Image> {
     let image = |name: &str, verified| Image {
         verified: Some(verified),
@@ -247,8 +248,8 @@ fn named(refused: &[Refused]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// An image that fails the signature check must be denied with its class. Allowing it counts as a wrong allow, with the
-/// reason.
+/// An image that fails the signature check must be denied with the class of its failure. Allowing such an image counts
+/// as a wrong allow, with the reason.
 #[test]
 fn an_image_is_denied_by_what_its_signatures_say() {
     let corpus = Corpus::build(&Mix::usual(), None, 3, &signed());
@@ -274,8 +275,8 @@ fn an_image_is_denied_by_what_its_signatures_say() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["invalid", "mismatch", "not-found", "unsigned"]);
 }
 
-/// After a key is removed, its images must be denied, by tag or by digest. After the key comes back, the images must be
-/// allowed. Images that an update leaves unchanged are not checked.
+/// After a key is removed, the images that are signed with it must be denied, by tag or by digest. After the key comes
+/// back, the images must be allowed. Images that an update leaves unchanged are not checked.
 #[test]
 fn a_removed_key_turns_the_verdict() {
     let corpus = Corpus::build(&Mix { label_pod: 1, ..Mix::usual() }, None, 4, &signed()[..2]);

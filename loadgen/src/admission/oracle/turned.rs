@@ -1,5 +1,5 @@
-//! The right answer if the trusted keys have changed during the load. Pure except for the changes that [`Truth`]
-//! contains.
+//! The right answer if the trusted keys have changed during the load. Pure, except for the changes of keys that
+//! [`Truth`] contains.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::admission::review::Template;
 use crate::admission::truth::Truth;
 
 /// The right answer to a call that began at `begun`, if one of its images has another verdict than in the plan. While a
-/// change may still take effect, the old and the new verdict are both right.
+/// change of keys may still take effect, the answers before and after the change are both right.
 pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allowed: bool) -> Option<Expected> {
     let (images, planned) = match &template.expected {
         Expected::Allow { images } => (images, &[][..]),

@@ -51,7 +51,7 @@ fn exactly_as_many_requests_as_planned_each_with_a_uid_of_its_own() {
     assert!(templates.len() * 2 > plan.corpus.templates().len(), "variants are drawn at random: {}", templates.len());
 }
 
-/// The shares of several generators together are exactly the plan: no request is lost, repeated or changed.
+/// The requests of several generators together are exactly the plan: no request is lost, repeated or changed.
 #[test]
 fn shares_add_up_to_the_plan() {
     let (plan, fingerprint) = (plan(1), plan(1).fingerprint());
@@ -133,7 +133,7 @@ fn replaying(file: &std::path::Path) -> Config {
 }
 
 /// In a scenario the images are known: a replayed request without contents has a known right answer, and a recorded
-/// review has none. A file that is longer than the load is refused.
+/// review has none. A replay file that is longer than the load is refused.
 #[test]
 fn a_replay_in_a_scenario_keeps_the_oracle() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 
 use crate::admission::objects::{Kind, NODE};
 
-/// The user of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::admission) enum Actor {
     Person,
-    /// The controller that works on objects of this kind.
     ControllerOf(Kind),
     /// Another service account: namespace and name.
     Account(&'static str, &'static str),
@@ -47,7 +45,6 @@ impl Actor {
     }
 }
 
-/// The options of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::admission) enum Options {
     /// The options of a CREATE or an UPDATE, with a field manager if one is named.

@@ -1,4 +1,4 @@
-//! An operation as a request: its method, path and body as kubectl sends them. This module has no state.
+//! An operation as a request: its method, path and body as kubectl sends them.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Interprets an API server's answer, and decides whether it is the right answer. Pure: no I/O.
 //!
-//! An object that is stored with an unpinned image is no wrong answer here, because the answer does not show whether
-//! the webhook was called. [`super::Stored`] counts such objects.
+//! An object that is stored with an unpinned image is no wrong answer in this module, because the answer does not show
+//! whether the webhook was called. [`super::Stored`] counts such objects.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,10 +20,10 @@ const DENIED: &str = "denied the request";
 /// Maximum number of bytes shown of an answer's text.
 const SHOWN_MAX: usize = 300;
 
-/// The images of an object: JSON pointers and values.
+/// The images of an object: JSON pointers and references.
 pub(super) type Images = Vec<(String, String)>;
 
-/// The result of an answer.
+/// The judgement of an answer, and the state of the object after it.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub judgement: Judgement,

@@ -1,8 +1,8 @@
 //! [`Plan`]: the operations on all objects with their times, decided before the load starts. Pure: no I/O.
 //!
-//! An operation on an existing object uses an object whose creation ended some time ago. If no such object exists, an
-//! object is created instead. When the number of objects reaches its limit, the next operation deletes the oldest
-//! object.
+//! An operation on an existing object chooses an object whose creation ended some time before. If no such object
+//! exists, the operation creates an object instead. When the number of objects reaches its limit, the next operation
+//! deletes the oldest object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -23,9 +23,9 @@ use crate::admission::objects::Kind;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed;
 
-/// Maximum number of objects at once; enough that two neighbouring requests are never about the same object.
+/// Maximum number of objects that exist at once; enough that two neighbouring requests are never about the same object.
 const POPULATION_MAX: usize = 300;
-/// The time after an object's creation in which no operation uses it; longer than most webhooks take.
+/// The time after an object's creation in which no operation chooses it; longer than most webhooks take.
 const SETTLES: Duration = Duration::from_secs(1);
 /// The number of namespaces: enough to show that webhooks consider namespaces, and few enough to be made at once.
 const NAMESPACES: usize = 4;
@@ -33,7 +33,7 @@ const NAMESPACES: usize = 4;
 /// streams.
 const FINGERPRINTED: usize = 4096;
 
-/// A plan of admission load through an API server. Cheap to clone; the same arguments give the same plan.
+/// A plan of admission load through an API server. A clone is cheap; the same arguments give the same plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
@@ -46,12 +46,10 @@ pub struct Plan {
 pub(super) struct Operation {
     /// The number of the object, which is never used again.
     pub object: u64,
-    /// The number of the object's manifest.
     pub made: u32,
     pub step: Step,
 }
 
-/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Create,
@@ -64,13 +62,13 @@ pub(super) enum Step {
         replicas: u32,
         subresource: bool,
     },
-    /// A `ConfigMap` gets another text.
+    /// A `ConfigMap` gets another text as data.
     Rewrite,
     Delete,
 }
 
 impl Plan {
-    /// Makes the manifests and fixes the random streams. `images` are those of the subject's registry.
+    /// Makes the manifests and fixes the random streams. `images` are the images of the subject's registry.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
         config::check_images(images)?;
         config.check()?;
@@ -131,7 +129,6 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let made = self.stock.all();
         let denied = made.iter().filter(|made| made.expected.is_deny()).count();
@@ -218,7 +215,7 @@ impl Operations {
         Operation { object, made, step: Step::Create }
     }
 
-    /// A random object of the kind whose creation is some time ago.
+    /// A random object of the kind whose creation was at least [`SETTLES`] before.
     fn settled(&mut self, kind: Kind, at: Duration, removes: bool) -> Option<Live> {
         let all = self.live.get(kind.plural())?;
         let count = all.partition_point(|live| live.since + SETTLES <= at);

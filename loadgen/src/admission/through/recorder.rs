@@ -1,4 +1,5 @@
-//! Collects the counts and measurements of an interval. The worker writes into a recorder, and `take` swaps recorders.
+//! Collects the counts and measurements of an interval. The worker writes into a recorder, and `take` swaps it for
+//! another.
 
 use std::time::Duration;
 

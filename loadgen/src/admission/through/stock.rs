@@ -32,7 +32,7 @@ pub(super) struct Made {
     pub expected: Expected,
 }
 
-/// Group, version and plural name of the resources that load through an API server writes for this mix.
+/// Group, version and plural name of each resource that this mix writes through an API server.
 pub fn written(mix: &Mix) -> Vec<(&'static str, &'static str, &'static str)> {
     let actions = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
     let kinds = actions.filter_map(|(action, _)| action.kind()).map(|(kind, _)| kind);
@@ -84,7 +84,6 @@ impl Stock {
         self.by_kind.get(kind.plural()).map_or(&[], Vec::as_slice)
     }
 
-    /// Every kind that the load writes.
     pub(super) fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.by_kind.values().filter_map(|numbers| Some(self.made(*numbers.first()?).kind))
     }
@@ -99,12 +98,11 @@ impl Stock {
 }
 
 impl Made {
-    /// The name of an object of this manifest. The number of an object is never used again.
+    /// The name of an object of this manifest. The number of each object is used only once.
     pub(super) fn name(&self, object: u64) -> String {
         format!("{}-{object}", self.app)
     }
 
-    /// The manifest of one object.
     pub(super) fn body(&self, object: u64, namespace: &str) -> Value {
         let mut body = self.body.clone();
         body["metadata"]["name"] = json!(self.name(object));

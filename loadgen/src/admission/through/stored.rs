@@ -1,8 +1,8 @@
 //! [`Stored`]: the objects that the API server really stores, and whether their images are pinned.
 //!
-//! Lists and watches each kind that the load writes, as any client can. How the webhook was called, answered or failed
-//! open does not matter here: a stored object with an image without a digest is unpinned. Every write that an answer
-//! confirmed must appear in the watch. If a write is missing, the harness reports a gap.
+//! Lists and watches each kind that the load writes, as any client can. A stored object with an image without a digest
+//! is unpinned, however the webhook was called, answered or failed open. Every write that an answer confirmed must
+//! appear in the watch. If a write is missing, the harness reports a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use facts::{Change, Commit, Uid};
 
 /// Maximum number of commits that one batch contains.
 const BATCH_MAX: usize = 4096;
-/// Maximum number of unpinned objects that are remembered by uid; the load never has more.
+/// Maximum number of unpinned objects that are remembered by uid; no load has more.
 const UNPINNED_MAX: usize = 10_000;
 /// Maximum number of example texts between two calls of [`Stored::take`].
 const EXAMPLES_MAX: usize = 5;
@@ -41,7 +41,7 @@ struct Watched {
 pub struct Found {
     /// Number of stored versions of objects with images.
     pub stored: u64,
-    /// Objects that became unpinned: stored with an image that has no digest.
+    /// Number of objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
     /// Descriptions of some unpinned objects: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
     pub examples: Vec<String>,
@@ -107,7 +107,8 @@ impl Stored {
     }
 
     /// Ends the watches after the load was stopped and its last writes were passed on. Waits until the watches have
-    /// shown every object of a last list. An error means that the harness has a gap. Call [`Self::take`] afterwards.
+    /// shown every object of a list that is read at the end. An error means that the harness missed writes. Call
+    /// [`Self::take`] after this function.
     pub async fn finish(&mut self) -> Result<(), Error> {
         for (plural, watched) in &mut self.watched {
             let report = watched.audit.finish().await.map_err(|error| failed(&error))?;
@@ -160,7 +161,6 @@ impl Tally {
     }
 }
 
-/// Whether an image has a digest.
 fn is_pinned(image: &str) -> bool {
     image.rsplit_once("@sha256:").is_some_and(|(name, hex)| {
         !name.is_empty()

@@ -1,7 +1,7 @@
 //! The worker: owns the known state of every existing object, and starts the operations on each object in order.
 //!
-//! An object has only one request in flight. A later request waits for the end of the earlier request, and its response
-//! time still counts from its planned time.
+//! An object has only one request in flight. A later request on the object waits for the end of the earlier one, and
+//! its response time still counts from its planned time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -29,7 +29,6 @@ const CLEAN_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug, Default)]
 struct Slot {
     busy: bool,
-    /// The number of the object's manifest.
     made: u32,
     waiting: VecDeque<(Instant, Operation)>,
     state: Option<State>,
@@ -146,14 +145,14 @@ impl Worker {
         }
     }
 
-    /// Whether no later operation of the plan uses the object.
+    /// Whether no later operation of the plan chooses the object.
     fn is_over(&self, operation: Operation) -> bool {
         let absent = self.slots.get(&operation.object).is_some_and(|slot| slot.state == Some(State::Absent));
         let denied = self.operator.stock.made(operation.made).expected.is_deny();
         absent && (denied || operation.step == Step::Delete)
     }
 
-    /// Deletes the remaining objects.
+    /// Deletes the objects that still exist at the end.
     async fn clean(&mut self) {
         let slots = std::mem::take(&mut self.slots);
         let mut left = slots.into_iter().filter(|(_, slot)| slot.state != Some(State::Absent));

@@ -19,7 +19,7 @@ fn commit(at: Instant, number: u64, change: Change) -> Entry {
     Entry { at, commit, progress: Progress::default(), images: Vec::new(), fields: Vec::new(), source: Source::Watched }
 }
 
-/// The answer that churn would have received for a commit.
+/// The write whose answer confirms a commit.
 fn write(entry: &Entry) -> Write {
     let commit = &entry.commit;
     let gone = commit.change == Change::Deleted;
@@ -41,8 +41,8 @@ fn commits(begin: Instant, count: u64, spacing: Duration) -> Vec<Entry> {
 }
 
 proptest! {
-    /// If writes and commits come in any order within the grace time, writes with commits are confirmed, and exactly
-    /// the writes without commits are reported. Commits of other clients do not matter.
+    /// If writes and commits come in any order within the grace time, writes with commits are confirmed, and all others
+    /// are reported. Commits of other clients do not change the result.
     #[test]
     fn exactly_what_was_not_shown_is_named(
         count in 1_u64..60,

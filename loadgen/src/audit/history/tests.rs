@@ -1,10 +1,10 @@
-//! Tests with random events of objects: complete, with one event left out, or with a hole.
+//! Tests with random events of objects: all events, all but one, or events with a gap.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A store like a control plane. A step is a name and an operation.
+/// A store of objects like a control plane's. Each test applies a name and an operation to the store.
 #[derive(Debug, Default, Clone)]
 struct Store {
     revision: u64,
@@ -12,7 +12,7 @@ struct Store {
 }
 
 impl Store {
-    /// Creates a missing object; changes or deletes an existing one.
+    /// Creates the object if it is missing; else changes or deletes it.
     fn step(&mut self, name: u8, delete: bool) -> (Change, Object) {
         self.revision += 1;
         let revision = self.revision.to_string();
@@ -80,7 +80,7 @@ proptest! {
     }
 
     /// If the last event of an object is left out, the list shows that. If another event is left out, the object's next
-    /// event shows that, unless the event was a change.
+    /// event shows that, unless the missing event was a change.
     #[test]
     fn an_event_left_out_is_named(steps in steps(), which in any::<prop::sample::Index>()) {
         let (mut store, mut history) = (Store::default(), History::default());
@@ -108,7 +108,8 @@ proptest! {
         prop_assert_eq!(others, 0);
     }
 
-    /// A list after a hole leads to the same state as the events would, only through possible changes.
+    /// A list after a gap leads to the same state as the missing events, and no change that it adds contradicts
+    /// another.
     #[test]
     fn a_relist_heals(before in steps(), hole in steps(), after in steps()) {
         let (mut store, mut history) = (Store::default(), History::default());
@@ -127,8 +128,8 @@ proptest! {
         prop_assert_eq!(history.out_of_turn_total, 0);
     }
 
-    /// While others write, a list between the mark and now agrees, whether the watch is ahead of the list or catches up
-    /// later.
+    /// While other clients write, a list between the mark and now agrees, whether the watch is ahead of the list or
+    /// catches up later.
     #[test]
     fn writes_during_the_comparison_do_no_harm(
         before in steps(), meanwhile in steps(), after in steps(), lag in any::<prop::sample::Index>(),
@@ -182,7 +183,7 @@ fn disagreements_read_well() {
     );
 }
 
-/// A store that writes without end must not make the memory of a comparison grow without end.
+/// A store that is written without end does not make the memory of a comparison grow without end.
 #[test]
 fn too_many_changes_end_a_comparison() {
     let (mut store, mut history) = (Store::default(), History::default());

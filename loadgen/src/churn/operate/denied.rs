@@ -1,4 +1,5 @@
-//! Objects that must be refused. Such objects are really sent, and deleted if the webhooks allow them.
+//! Objects of churn that the webhooks must refuse. Such objects are really sent to the API server, and deleted if the
+//! webhooks allow them.
 
 use std::time::Instant;
 
@@ -45,8 +46,8 @@ impl Operator {
         Ok(Effect::Refused.into())
     }
 
-    /// Checks that the API server itself accepts the objects that webhooks must refuse, because webhooks are otherwise
-    /// not called.
+    /// Checks that the API server itself accepts the objects that webhooks must refuse, because otherwise it calls no
+    /// webhook.
     pub(in crate::churn) async fn rehearse_denials(&self) -> Result<(), Error> {
         let what = "an object that says `expect: denied`";
         for revision in 0..self.plan.denied_samples() {

@@ -15,13 +15,13 @@ use super::{Done, Operator};
 use crate::failure::Failure;
 use facts::Change;
 
-/// How often a step of an object's end is tried, and the pause between tries.
+/// How often each action at an object's end is tried, and the pause between tries.
 const TRIES: u32 = 5;
 const RETRY: Duration = Duration::from_millis(250);
-/// The time in which the garbage collector must release dependents before the harness deletes them.
+/// The time in which the garbage collector must release dependents of a deleted object before the harness deletes them.
 const ORPHANED: Duration = Duration::from_secs(1);
 
-/// The steps that remain after an object was deleted.
+/// The work that remains after an object was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::churn) struct Rest {
     /// The time after which the object's finalizer is removed.
@@ -73,14 +73,14 @@ impl Operator {
         Ok(Done { effect: Effect::Deleted, objects })
     }
 
-    /// The path that selects the group of an object.
+    /// The URL path that selects the group of an object.
     pub(super) fn collection(&self, first: u64) -> String {
         let (namespace, _) = self.plan.place(first);
         let path = self.plan.resource().path_in(&namespace);
         format!("{path}?labelSelector={}", query(&self.plan.selector(first)))
     }
 
-    /// The steps that remain after this operation has deleted an object.
+    /// The work that remains after this operation has deleted an object.
     pub(in crate::churn) fn rest(&self, operation: Operation, object: u64) -> Rest {
         let finalizers = self.plan.config().finalizers.as_ref();
         let held = finalizers.filter(|_| self.plan.holds(object)).map(|finalizers| finalizers.hold_for.0);
@@ -88,7 +88,7 @@ impl Operator {
         Rest { held, orphans: orphans && self.plan.child_resource().is_some() }
     }
 
-    /// Does the remaining steps of an object's end.
+    /// Does what remains to be done for a deleted object.
     pub(in crate::churn) async fn end(&self, object: u64, rest: Rest) -> Result<(), Failure> {
         let held = async {
             match rest.held {
@@ -161,7 +161,7 @@ impl Operator {
         }
     }
 
-    /// Deletes the dependents that remain.
+    /// Deletes the dependents of an object that still exist.
     async fn remove_children(&self, object: u64) -> Result<(), Failure> {
         let Some(resource) = self.plan.child_resource() else { return Ok(()) };
         let (namespace, _) = self.plan.place(object);

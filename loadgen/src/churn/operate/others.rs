@@ -1,5 +1,5 @@
-//! Writes of another writer, which has its own field manager. The writer uses server-side apply, or reads an object and
-//! replaces it.
+//! Writes of another writer, which has its own field manager. This writer uses server-side apply, or reads an object
+//! and replaces it.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::{Done, Operator};
 use crate::failure::Failure;
 use facts::Change;
 
-/// How often a replacement is tried if other clients write in between.
+/// How often a replacement is tried if other clients write between the read and the replacement.
 const TRIES: usize = 4;
 
 impl Operator {
@@ -37,8 +37,8 @@ impl Operator {
         Err(Failure::invalid(format!("{path}: others were faster {TRIES} times than {}", also.field_manager)))
     }
 
-    /// One write of the other writer, with `more` added to its query. If the object does not exist, the answer to the
-    /// read is returned.
+    /// One write of the other writer, with `more` added to its query. If the object does not exist, returns the answer
+    /// to the read.
     pub(super) async fn write_as(
         &self,
         also: &Also,

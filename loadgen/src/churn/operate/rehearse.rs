@@ -10,7 +10,7 @@ use super::super::operations::Kind;
 use super::Operator;
 use crate::failure::Failure;
 
-/// The message of a webhook that does not support dry runs. Only the real write can then show the result.
+/// The message of a webhook that does not support dry runs. For such a webhook, only the real write shows the result.
 pub(super) const CANNOT_REHEARSE: &str = "does not support dry run";
 const REVISION: u64 = 1;
 

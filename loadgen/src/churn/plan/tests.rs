@@ -102,8 +102,7 @@ fn read(more: &str) -> Plan {
     Plan::build(&serde_json::from_str(&format!("{{{base}{more}}}")).unwrap(), 7, Duration::from_secs(20)).unwrap()
 }
 
-/// A deletion of a group covers the whole group, and later operations create as many new objects. No deleted object is
-/// changed.
+/// After the deletion of a group, operations create as many new objects, and no deleted object is changed.
 #[test]
 fn collections_keep_the_population() {
     let plan = read(
@@ -160,7 +159,8 @@ fn finalizers_groups_and_dependents_are_in_the_bodies() {
     assert_eq!(plan.config().lifecycle(), ["50 % held by longhaul.dev/hold for 1s", "2 v1/secrets below each"]);
 }
 
-/// Sections share only the seed. The first section has the same plan as it would have alone.
+/// The plans of several sections have only the seed in common. The first section has the same plan as it would have
+/// alone.
 #[test]
 fn sections_have_plans_of_their_own() {
     let one = r#"{"resource": "v1/configmaps", "population": 100, "rate": "50/s"}"#;
@@ -173,8 +173,8 @@ fn sections_have_plans_of_their_own() {
     assert_eq!(plans[1].body(0, 0)["metadata"]["labels"][LABEL], "7b");
 }
 
-/// Objects that must be refused are as frequent as creations, are in namespaces of existing objects, and have names of
-/// their own. No other operation changes because of them.
+/// Objects that webhooks must refuse are as frequent as creations, are in namespaces of existing objects, and have
+/// names of their own. Objects that webhooks must refuse change no other operation of the plan.
 #[test]
 fn what_has_to_be_refused_is_no_part_of_the_population() {
     let text = r#"{"resource": "caches.cache.example.com/v1", "population": 20, "rate": "100/s", "templates": [
@@ -203,7 +203,8 @@ fn what_has_to_be_refused_is_no_part_of_the_population() {
     assert!(error.starts_with("churn.templates: cannot be used with `template`"), "{error}");
 }
 
-/// The next planned write of an object equals the object's next write in the stream of operations.
+/// The next planned write of an object, as the plan predicts it, equals the object's next write in the stream of
+/// operations.
 #[test]
 fn the_next_write_of_an_object_is_that_of_the_operations() {
     let mix = Mix { create: 2, update: 4, delete: 2, ..Mix::default() };
@@ -220,8 +221,8 @@ fn the_next_write_of_an_object_is_that_of_the_operations() {
     assert_eq!(plan.next_writes(&BTreeSet::from([canary.clone()]), from, until).get(&canary), Some(&from));
 }
 
-/// With `auto`, the same seed gives the same operations in the same order, and their predicted times equal the real
-/// times.
+/// With `rate: auto`, the same seed gives the same operations in the same order, and their predicted times equal the
+/// real times.
 #[test]
 fn a_plan_that_is_steered_makes_the_same_operations() {
     let config: Config =

@@ -14,11 +14,11 @@ use super::{Event, Worker};
 use crate::failure::Failure;
 use crate::open_loop::Workload as _;
 
-/// The concurrency and the number of tries of creation and clean-up.
+/// Maximum number of requests in flight during creation and clean-up, and the number of tries of each request.
 const BULK_AT_ONCE: usize = 32;
 const BULK_TRIES: u32 = 4;
 const BULK_RETRY: Duration = Duration::from_millis(250);
-/// How long finalizers may take after all objects were deleted.
+/// How long finalizers may hold objects after all objects were deleted.
 const GONE_LIMIT: Duration = Duration::from_secs(30);
 const GONE_POLL: Duration = Duration::from_millis(200);
 /// How many other draws a refused object of a generated template gets.
@@ -140,7 +140,7 @@ impl Worker {
         left.map(|()| count).map_err(|problem| Error::Left { problem })
     }
 
-    /// Runs the same operation on many objects with bounded concurrency, and again on those on which it failed.
+    /// Runs the same operation on many objects with bounded concurrency, and again on the objects on which it failed.
     async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Filled {
         let mut all = Filled::default();
         for attempt in 0..BULK_TRIES {
@@ -182,7 +182,7 @@ impl Worker {
         }
     }
 
-    /// Polls until no object with the run's label exists, dependents included.
+    /// Polls until no object or dependent with the run's label exists.
     async fn gone(&self) -> Result<(), String> {
         let limit = Instant::now() + GONE_LIMIT;
         let plan = &self.operator.plan;

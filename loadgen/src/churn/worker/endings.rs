@@ -1,5 +1,5 @@
-//! The end of objects: deletions of groups, which wait until no operation on the group's objects is running, and the
-//! steps that remain after a deletion.
+//! The end of objects: deletions of groups, which wait until no operation on the group's objects is running, and what
+//! remains to be done after a deletion.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,11 @@ use crate::churn::api::IN_FLIGHT_MAX;
 use crate::failure::Failure;
 
 /// Maximum number of objects that wait for their end: half a minute at 300 deletions a second. The finalizers of
-/// further objects are removed at once.
+/// objects beyond this number are removed at once.
 const ENDINGS_MAX: usize = 10_000;
 
 impl Worker {
-    /// Lets the deletion of a group wait for the current operations on its objects. No later operation uses the
-    /// objects.
+    /// Lets the deletion of a group wait for the current operations on its objects, which no later operation changes.
     pub(super) fn collect(&mut self, planned: Option<Instant>, operation: Operation) {
         if self.collections.len() >= IN_FLIGHT_MAX {
             let text = format!("{IN_FLIGHT_MAX} collections wait: the API is slower than the planned rate");
@@ -51,7 +50,8 @@ impl Worker {
         }
     }
 
-    /// Handles the end of a group's deletion. After a failure each of its objects is deleted separately later.
+    /// Handles the end of a group's deletion. If the deletion of a group failed, each of its objects is deleted
+    /// separately later.
     pub(super) fn collected(&mut self, operation: Operation, done: bool) {
         for object in self.members(operation) {
             let Some(slot) = self.slots.get_mut(&object) else { continue };
@@ -64,13 +64,13 @@ impl Worker {
         }
     }
 
-    /// The objects of a group that are not being deleted separately.
+    /// The objects of a group, except those that are being deleted separately.
     fn members(&self, operation: Operation) -> Vec<u64> {
         let group = self.operator.plan.groups().of(operation.object);
         self.slots.range(group).filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect()
     }
 
-    /// Handles a deleted object, which is forgotten when no step remains.
+    /// Handles a deleted object, which is forgotten when nothing remains to be done for it.
     pub(super) fn begin_end(&mut self, operation: Operation, object: u64) {
         let mut rest = self.operator.rest(operation, object);
         if rest.is_none() {
@@ -86,7 +86,7 @@ impl Worker {
         self.endings.spawn(async move { (object, operator.end(object, rest).await) });
     }
 
-    /// Handles the end of the remaining steps. If a step failed, the object is deleted again.
+    /// Handles the end of what remained to be done for a deleted object. If that failed, the object is deleted again.
     pub(super) fn rested(&mut self, ended: Result<(u64, Result<(), Failure>), tokio::task::JoinError>) {
         match ended {
             Ok((object, Ok(()))) => self.forget(object),

@@ -1,7 +1,7 @@
-//! Reads HTTP/1.1 answers from pieces of plaintext, within size limits. Pure: no I/O.
+//! Reads HTTP/1.1 answers from plaintext as it comes, within size limits. Pure: no I/O.
 //!
-//! The rules of framing are in RFC 9112, section 6.3. Where they allow several behaviours, this reader does as Go's
-//! client, because kube-apiserver is a Go program.
+//! The rules of framing are in RFC 9112, section 6.3. Where section 6.3 allows several behaviours, this reader does as
+//! Go's client, because kube-apiserver is a Go program.
 
 use std::mem::MaybeUninit;
 
@@ -9,12 +9,12 @@ use super::chunked::Chunked;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
 
-/// Maximum number of bytes of a head. Go's client accepts 10 MiB, but no webhook sends nearly as much, and each of
-/// thousands of connections may hold one head.
+/// Maximum number of bytes of an answer's head. Go's client accepts 10 MiB, but no webhook sends nearly as much, and
+/// each of thousands of connections may hold one head.
 const HEAD_MAX_BYTES: usize = 512 << 10;
-/// Maximum number of lines of a head. Go limits only the bytes, but no webhook sends more lines.
+/// Maximum number of header lines of an answer. Go limits only the bytes, but no webhook sends more lines.
 const HEADERS_MAX: usize = 128;
-/// The size of buffers that are kept. Larger buffers are freed after a large answer.
+/// The largest buffer that is kept after an answer; larger ones are freed.
 const KEPT_BYTES: usize = 64 << 10;
 const PROTOCOL: &[u8] = b"HTTP/1.";
 
@@ -22,13 +22,13 @@ const PROTOCOL: &[u8] = b"HTTP/1.";
 #[derive(Debug)]
 pub(super) struct Reader {
     state: State,
-    /// The received beginning of a head that did not come in one piece.
+    /// The received beginning of a head whose end has not come.
     head: Vec<u8>,
     body: Vec<u8>,
     content_type: Vec<u8>,
     has_content_type: bool,
     coding: Coding,
-    /// Bytes of interim answers before the expected answer.
+    /// Number of bytes of interim answers before the expected answer.
     interim: usize,
     status: u16,
     keep: bool,
@@ -109,7 +109,7 @@ impl Reader {
         Seen { status: self.status, content_type, coding: self.coding, body: &self.body }
     }
 
-    /// Reads a piece of plaintext.
+    /// Reads the plaintext that has come.
     pub(super) fn feed(&mut self, mut input: &[u8]) -> Result<(), Failure> {
         while !input.is_empty() {
             match &mut self.state {
@@ -164,7 +164,7 @@ impl Reader {
         }
     }
 
-    /// Reads a head; returns the input after it.
+    /// Reads a head, and returns the input after it.
     fn feed_head<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], Failure> {
         if self.head.is_empty()
             && let Some(length) = head_length(input, 0)
@@ -238,7 +238,7 @@ impl Reader {
     }
 }
 
-/// The properties of body and connection that the headers state.
+/// The statements of the headers about body and connection.
 struct Facts<'a> {
     content_type: Option<&'a [u8]>,
     coding: Coding,

@@ -1,8 +1,9 @@
-//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure, without I/O; stores no data, only a position
-//! in the framing.
+//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure, without I/O; stores no data, only the
+//! position in the framing.
 
-/// The longest line of a chunk's size with its extensions, and the most bytes of trailers. The same number limits the
-/// sum of all size lines beyond [`FRAMING_FREE_BYTES`] for each chunk and twice the data. Go has the same limits.
+/// Maximum length of the line with a chunk's size and extensions, and of all trailers, in bytes. This number also
+/// limits the bytes of all framing minus [`FRAMING_FREE_BYTES`] for each chunk and twice the bytes of data. Go's client
+/// has the same limits.
 const LINE_MAX_BYTES: u32 = 16 << 10;
 /// Bytes of framing for each chunk that do not count towards the limit.
 const FRAMING_FREE_BYTES: u64 = 16;
@@ -12,18 +13,18 @@ const FRAMING_FREE_BYTES: u64 = 16;
 pub(super) struct Chunked {
     at: At,
     left: u64,
-    /// Bytes of framing beyond those that the data allows.
+    /// Number of bytes of framing beyond those that the data allows.
     framing: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// In the size of a chunk; true after its first digit.
+    /// The next byte belongs to the size of a chunk; true after its first digit.
     Size(bool),
     Extension,
     Data,
     DataEnd,
-    /// At the beginning of a trailer line; an empty line ends the body.
+    /// The next byte begins a trailer line; an empty line ends the body.
     Trailer,
     TrailerLine,
     Done,
@@ -39,7 +40,7 @@ impl Chunked {
     }
 
     /// Takes bytes from the front of `input` and returns the data in them, which may be empty. The caller repeats this
-    /// until the input is empty or the body has ended.
+    /// call until the input is empty or the body has ended.
     pub(super) fn take<'a>(&mut self, input: &mut &'a [u8]) -> Result<&'a [u8], &'static str> {
         if self.at == At::Data {
             let length = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len());
@@ -107,7 +108,7 @@ mod tests {
         Ok((body, chunked.done(), rest))
     }
 
-    /// However the bytes are cut into pieces, the body is the same.
+    /// However the bytes of a body are cut, the result is the same.
     #[test]
     fn cuts_do_not_matter() {
         let wire = b"5;name=value\r\nhello\r\nA\r\n, world!!!\r\n0\r\nTrailer: x\r\n\r\nrest";

@@ -1,6 +1,6 @@
 //! Tests of a connection with a server that runs in the same thread and decides how bytes are cut, when they are sent
-//! and when they are read. The test calls the client as the generator does: once for each event of the poll, and never
-//! without an event. A lost wake-up therefore shows as a poll that gets no event.
+//! and when they are read. The test calls the client as the generator does: once for each event of the poll, and at no
+//! other time. A lost wake-up therefore shows as a poll that gets no event.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,11 +17,11 @@ use crate::failure::Class;
 use crate::socket::Peer;
 use crate::wire::{Endpoint, Tls};
 
-/// The deadline of a step. A longer wait means that an event was missed.
+/// Maximum time that a test waits for an event; a longer wait means that an event was missed.
 const PATIENCE: Duration = Duration::from_secs(20);
 const REQUEST: &[&[u8]] = &[b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"{}"];
 
-/// Both ends of a connection; the client's end is first a channel.
+/// Client and server of one connection; the client is first a channel.
 struct Line<C> {
     poll: Poll,
     peer: Peer,
@@ -29,12 +29,12 @@ struct Line<C> {
     client: C,
     tcp: TcpStream,
     tls: ServerConnection,
-    /// Bytes that the server has made but not sent.
+    /// Bytes that the server has made but not sent yet.
     held: Vec<u8>,
 }
 
 impl<C> Line<C> {
-    /// The next event of the poll, if one comes. The value tells whether the server has closed the connection.
+    /// The next event of the poll, if one comes. The value says whether the server has closed the connection.
     fn event(&mut self, patience: Duration) -> Option<bool> {
         let mut events = Events::with_capacity(4);
         self.poll.poll(&mut events, Some(patience)).unwrap();
@@ -51,7 +51,7 @@ impl<C> Line<C> {
         text
     }
 
-    /// Lets the server read until `enough` holds; returns the plaintext.
+    /// Lets the server read until `enough` holds, and returns the plaintext.
     fn hear(&mut self, enough: impl Fn(&ServerConnection, &[u8]) -> bool) -> Vec<u8> {
         let mut text = Vec::new();
         let limit = Instant::now() + PATIENCE;
@@ -72,7 +72,7 @@ impl<C> Line<C> {
         bytes
     }
 
-    /// One record for each of these pieces of plaintext; `None` stands for a change of keys.
+    /// One record for each of these plaintexts; `None` stands for a change of keys.
     fn records(&mut self, pieces: &[Option<&str>]) -> Vec<u8> {
         for piece in pieces {
             match piece {
@@ -116,8 +116,8 @@ impl Line<Channel> {
 }
 
 impl Line<Connection> {
-    /// Connects and does the handshake. The server sends it in pieces of `piece` bytes, and its tickets with its first
-    /// data.
+    /// Connects client and server, and does the handshake. The server sends its handshake `piece` bytes at a time, and
+    /// its tickets with its first data.
     fn open(piece: usize) -> Self {
         let mut line = Line::dial();
         while line.client.opening().connected.is_none() {
@@ -169,8 +169,8 @@ impl Line<Connection> {
         assert_eq!(self.hear(|_, text| text.len() >= request.len()), request);
     }
 
-    /// Sends bytes to the client, cut at these positions. Each piece is read before the next is sent, and the answer is
-    /// complete with the last piece.
+    /// Sends bytes to the client, cut at these positions. The client reads the bytes before each cut before the server
+    /// sends those after it, and the answer is complete with the last byte.
     fn answer(&mut self, bytes: &[u8], cuts: &[usize]) {
         let ends = cuts.iter().copied().filter(|&cut| cut > 0);
         let mut begin = 0;
@@ -189,7 +189,7 @@ impl Line<Connection> {
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
 /// However the records of an answer are cut, each answer is complete with its last byte, and the connection continues.
-/// Changes of keys come between records, and tickets before them.
+/// In this test, changes of keys come between records, and tickets before them.
 #[test]
 fn cuts_do_not_matter() {
     let mut line = Line::open(usize::MAX);
@@ -220,7 +220,7 @@ fn a_handshake_in_single_bytes_is_one() {
     line.answer(&bytes, &[]);
 }
 
-/// A part of a record after the answer is unrequested data, so no further request uses the connection.
+/// A record with data after the end of the answer is unrequested data, so no further request uses the connection.
 #[test]
 fn what_nobody_asked_for_ends_the_use_of_a_connection() {
     for more in ["", "HTTP/1.1 200 OK\r\n\r\n"] {
@@ -235,7 +235,7 @@ fn what_nobody_asked_for_ends_the_use_of_a_connection() {
     }
 }
 
-/// A request that the kernel does not accept at once is sent later. The answer to a change of keys comes after the
+/// A request that the kernel does not accept at once is written later. The reply to a change of keys comes after the
 /// request, not in its middle.
 #[test]
 fn a_request_that_does_not_fit_is_sent_later() {
@@ -313,7 +313,7 @@ fn ends_are_told_from_breaks() {
     assert_eq!(line.outcome().map_err(|failure| failure.text), Ok(Received::Closed), "while nothing is expected");
 }
 
-/// Data after the closing alert is ignored. A record with a wrong seal is a TLS failure.
+/// Data after the closing alert of a connection is ignored. A record with a wrong seal is a TLS failure.
 #[test]
 fn nothing_counts_behind_the_good_bye_and_broken_seals_are_noticed() {
     let mut line = Line::open(usize::MAX);
@@ -335,8 +335,8 @@ fn nothing_counts_behind_the_good_bye_and_broken_seals_are_noticed() {
     assert_eq!((failure.class, &*failure.text), (Class::Tls, "a record's seal is broken"));
 }
 
-/// A server that changes its keys without end is stopped: each change would be answered, and answers pile up if the
-/// server reads nothing.
+/// A server that changes its keys without end is cut off: each change needs a reply, and replies pile up if the server
+/// reads nothing.
 #[test]
 fn keys_are_not_changed_without_end() {
     let body = [None, Some("x")].repeat(2_000);

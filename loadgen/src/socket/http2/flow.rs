@@ -2,10 +2,11 @@
 
 use super::frame::Fault;
 
-/// The largest window (RFC 9113, section 6.9.1).
+/// The largest flow-control window in bytes (RFC 9113, section 6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
-/// Number of bytes of DATA that the client may send. The number is negative after the server made its windows smaller.
+/// Number of bytes of DATA that the client may send on a stream or connection. The number is negative after the server
+/// made its flow-control windows smaller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance(i64);
 
@@ -33,8 +34,8 @@ impl Allowance {
     }
 }
 
-/// Number of bytes of DATA that the server may send. Received data is processed at once, so only bytes that the client
-/// has not given back yet are missing.
+/// Number of bytes of DATA that the server may send on a stream or connection. Received data is processed at once, so
+/// the number lacks only received bytes for which the client has not sent a window update yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     size: u32,
@@ -46,7 +47,7 @@ impl Grant {
         Self { size, used: 0 }
     }
 
-    /// Uses up received bytes. Returns the bytes to give back now; none are given back before half of the window is
+    /// Uses up received bytes, and returns the number to give back now: none before half of the flow-control window is
     /// used.
     pub(super) fn use_up(&mut self, bytes: u32) -> Result<Option<u32>, Fault> {
         self.used = self
@@ -77,7 +78,7 @@ mod tests {
         allowance.change(WINDOW_MAX - 1).unwrap();
     }
 
-    /// All bytes that are given back were used, and bytes beyond the window are refused.
+    /// All bytes that are given back were used, and bytes beyond the flow-control window are refused.
     #[test]
     fn a_grant_gives_back_what_was_used() {
         let mut grant = Grant::new(100);

@@ -1,13 +1,13 @@
-//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): cutting them out of plaintext, checking, and writing. Pure: no I/O.
+//! Frames of HTTP/2 (RFC 9113, sections 4 and 6): finding them in plaintext, checking, and writing. Pure: no I/O.
 
 use std::fmt;
 
 /// The bytes of a frame's header: length, type, flags, stream.
 pub(super) const HEADER_BYTES: usize = 9;
 /// Maximum number of bytes of a frame's payload, unless the peer allows more (RFC 9113, section 4.2). Larger frames
-/// would only delay other streams.
+/// would only delay the other streams.
 pub(crate) const PAYLOAD_MAX_BYTES: usize = 16 << 10;
-/// The bytes that a client sends first (RFC 9113, section 3.4).
+/// The bytes that a client sends first on a connection (RFC 9113, section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const DATA: u8 = 0;
@@ -26,7 +26,7 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 
-/// The code for the end of a stream or a connection (RFC 9113, section 7).
+/// The code in a frame that ends a stream or a connection (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub u32);
 
@@ -83,7 +83,7 @@ impl Fault {
     }
 }
 
-/// A received frame with the fields that a client needs. The stream's number is 0 only where that is allowed.
+/// A received frame with the fields that a client needs. The stream's number is 0 only in frames that allow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     /// DATA; `counted` is the size for flow control, which includes the padding.
@@ -195,20 +195,20 @@ fn unpadded(flags: u8, payload: &[u8]) -> Result<&[u8], Fault> {
     Ok(&rest[..length])
 }
 
-/// Cuts frames out of pieces of plaintext, however the pieces are cut.
+/// Finds the frames in plaintext, however the plaintext is cut.
 #[derive(Debug, Default)]
 pub(crate) struct Cutter {
-    /// The beginning of an incomplete frame.
+    /// The beginning of a frame whose end has not come.
     partial: Vec<u8>,
 }
 
 impl Cutter {
-    /// A cutter with memory for a whole frame, so that no call has to allocate.
+    /// A cutter with memory for a whole frame, so that later calls need not allocate.
     pub(crate) fn new() -> Self {
         Self { partial: Vec::with_capacity(HEADER_BYTES + PAYLOAD_MAX_BYTES) }
     }
 
-    /// Reads a piece and passes every complete frame on.
+    /// Reads plaintext and passes every complete frame on.
     pub(crate) fn feed(
         &mut self,
         mut input: &[u8],
@@ -269,7 +269,7 @@ pub(crate) fn data(length: usize, stream: u32, end: bool, out: &mut Vec<u8>) {
     header(length, DATA, if end { END_STREAM } else { 0 }, stream, out);
 }
 
-/// Writes the slices of a header block in as many frames as needed.
+/// Writes the bytes of a header block in as many frames as needed.
 pub(crate) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>) {
     let mut left: usize = parts.iter().map(|part| part.len()).sum();
     let mut parts = parts.iter().copied();

@@ -1,8 +1,8 @@
 //! Decodes the header fields of answers from HPACK (RFC 7541). Pure: no I/O.
 //!
 //! Only the fields of an answer that matter are decoded: status, type, length and compression. Of other fields only the
-//! size is kept, which the dynamic table needs to stay equal to the server's. That table has HTTP/2's default size of 4
-//! KiB, as in Go's client.
+//! size is kept, because the decoder's dynamic table must stay equal to the server's. The dynamic table has HTTP/2's
+//! default size of 4 KiB, as in Go's client.
 
 mod huffman;
 mod table;
@@ -11,7 +11,8 @@ use super::frame::{Code, Fault};
 use crate::socket::Coding;
 use table::{Entry, Table};
 
-/// Maximum number of bytes of a decoded text. Longer texts do not matter; Kubernetes' own have about a dozen bytes.
+/// Maximum number of bytes of a decoded header text. Longer texts are not needed: those that Kubernetes sends have
+/// about a dozen bytes.
 const TEXT_MAX_BYTES: usize = 1 << 10;
 
 /// The properties of an answer that its header fields state.
@@ -31,7 +32,7 @@ impl Head {
     }
 }
 
-/// The name of a field, as far as the name matters.
+/// The name of a header field, if the decoder needs its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name {
     Status,
@@ -61,7 +62,6 @@ pub(super) struct Decoder {
     value: Vec<u8>,
 }
 
-/// A text as it is encoded in a block.
 #[derive(Clone, Copy)]
 struct Text<'a> {
     huffman: bool,
@@ -73,7 +73,7 @@ impl Decoder {
         Self { table: Table::new(), name: Vec::new(), value: Vec::new() }
     }
 
-    /// Decodes a whole header block into `head`.
+    /// Decodes a whole header block, and writes its values into `head`.
     pub(super) fn read(&mut self, mut block: &[u8], head: &mut Head) -> Result<(), Fault> {
         let mut begun = false;
         while let Some(&first) = block.first() {
@@ -133,7 +133,7 @@ impl Text<'_> {
     }
 }
 
-/// Decodes a number with this many bits in its first byte (RFC 7541, section 5.1).
+/// Decodes a number with `bits` bits in its first byte (RFC 7541, section 5.1).
 fn number(bits: u8, block: &mut &[u8]) -> Result<usize, Fault> {
     let cut_off = broken("a block breaks off in a number");
     let (&first, rest) = block.split_first().ok_or(cut_off)?;

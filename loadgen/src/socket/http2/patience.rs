@@ -1,22 +1,22 @@
-//! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure: no I/O.
+//! The limit of frames without content, after which the client ends the connection with `ENHANCE_YOUR_CALM`. Pure: no
+//! I/O.
 //!
-//! A PING, an empty piece of a body, or a window of one more byte is allowed, but each takes time from other calls. A
-//! budget pays for such frames. The budget grows with time, and with every sent frame, because a server may react to
-//! that frame.
+//! HTTP/2 allows a PING, an empty DATA frame, or a window update of one byte, but each takes time from other calls.
+//! Each such frame uses up one unit of a budget. This budget grows with time, and with every sent frame, because a
+//! server may react to it.
 
 use std::time::Instant;
 
 use super::frame::{Code, Fault};
 
-/// The budget of a new connection; no HTTP/2 implementation starts with more than a dozen such frames.
+/// The initial budget of a connection; no HTTP/2 implementation starts with more than a dozen such frames.
 const FIRST: u32 = 10_000;
-/// Frames that each sent frame pays for, besides the answer: windows for the sent bytes, in steps as small as 256
-/// bytes.
+/// The units that each sent frame adds: one window update for each 256 of its at most 16 KiB.
 const FOR_EACH_SENT: u32 = 64;
-/// Frames that each second pays for; even one PING a second is unusual.
+/// The units that each second adds; even one PING a second is unusual.
 const PER_SECOND: f64 = 1000.0;
 /// The largest budget. Reading this many frames takes a moment, and a thousand streams with bodies of 3 MiB may cause
-/// as many frames.
+/// as many.
 const SAVED_MAX: u32 = 1_000_000;
 
 /// The budget of one connection.
@@ -46,7 +46,7 @@ impl Patience {
         Ok(())
     }
 
-    /// Adds the frames for the passed time. The clock is read only when the budget is empty.
+    /// Adds the units for the time that has passed. The clock is read only when the budget is empty.
     fn fill(&mut self, now: Instant) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to what may be saved up")]
         let gained =
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// Number of frames that are accepted at this time.
+    /// Number of frames without content that are accepted at this time.
     fn let_pass(patience: &mut Patience, now: Instant) -> u32 {
         (0..2 * SAVED_MAX).find(|_| patience.spend(now).is_err()).unwrap()
     }
@@ -82,7 +82,7 @@ mod tests {
         );
     }
 
-    /// Fractions of a frame are not lost if frames come often.
+    /// Fractions of a unit are not lost if frames come often.
     #[test]
     fn slow_frames_are_let_pass_for_ever() {
         let begin = Instant::now();

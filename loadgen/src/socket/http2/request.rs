@@ -2,17 +2,17 @@
 //! Pure: no I/O.
 //!
 //! If the server announces a large enough table, the next request adds the constant fields to the table. In later
-//! requests each of these fields is one byte, as with other clients.
+//! requests each of these constant fields is one byte, as with other clients.
 
 use std::io::Write as _;
 
-/// The beginning of the field `content-length` without indexing: index 28 of the name, in a prefix of four bits.
+/// The beginning of the field `content-length` without indexing: index 28 of its name, in a prefix of four bits.
 const CONTENT_LENGTH: [u8; 2] = [0x0f, 13];
 pub(crate) const METHOD_POST: u8 = 0x83;
 pub(crate) const SCHEME_HTTPS: u8 = 0x87;
-/// The first index in the dynamic table.
+/// The first index of the dynamic table.
 const DYNAMIC: usize = 62;
-/// The size that counts for an entry besides its texts (RFC 7541, section 4.1).
+/// The size that counts for a table entry besides its texts (RFC 7541, section 4.1).
 const ENTRY_BYTES: usize = 32;
 
 /// The names of the head's fields, with their indices in the static table (RFC 7541, appendix A).
@@ -35,7 +35,7 @@ pub(crate) struct Head {
     table_bytes: usize,
 }
 
-/// How the next request on a connection is encoded.
+/// How the head of the next request on a connection is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Every field is written in full, because the server's table is too small.
@@ -71,7 +71,7 @@ impl Head {
         head
     }
 
-    /// The next encoding for a server's table of this size.
+    /// The encoding of the next head, for a server's table of this size.
     pub(super) fn form_after(&self, form: Form, table_bytes: usize) -> Form {
         match form {
             _ if self.table_bytes > table_bytes => Form::Literal,
@@ -80,7 +80,7 @@ impl Head {
         }
     }
 
-    /// The header block without the length of the body, which follows.
+    /// The header block without the length of the body, which the caller appends.
     pub(super) fn block(&self, form: Form) -> &[u8] {
         match form {
             Form::Literal => &self.literal,
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(Length::of(usize::MAX).field(), b"\x0f\x0d\x1418446744073709551615");
     }
 
-    /// A server's table that is too small is never used. A table that becomes too small is no longer used.
+    /// A server's table that is too small for the head is never used, and one that becomes too small is no longer used.
     #[test]
     fn only_a_table_that_is_large_enough_is_taught() {
         let head = Head::new([

@@ -1,8 +1,8 @@
 //! The client's side of an HTTP/2 connection (RFC 9113): received frames, sent frames, and the result of each call.
 //! Pure: no I/O.
 //!
-//! Time is an argument and no I/O happens here, so a test can imitate any server. A violation by the server ends the
-//! connection; an error in one answer ends only its stream.
+//! Time is an argument of functions, and no I/O happens in this module, so a test can imitate any server. A violation
+//! of HTTP/2 by the server ends the connection; an error in one answer ends only its stream.
 
 mod incoming;
 
@@ -19,24 +19,22 @@ use super::streams::{Stream, Streams, WINDOW_BYTES};
 use crate::failure::{Awaited, Class, Failure};
 use crate::socket::Seen;
 
-/// The receive window of a connection: the bytes of all streams together after which the server must wait.
+/// The receive window of a connection, in bytes: after this many bytes of all streams the server must wait.
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
-/// The initial window of a connection (RFC 9113, section 6.9.2).
+/// The initial flow-control window of a connection, in bytes (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: u32 = 65_535;
 /// Maximum number of bytes of an answer's head, as with HTTP/1.1. Go's client accepts 10 MiB; no webhook sends nearly
 /// as much.
 const HEAD_MAX_BYTES: usize = 512 << 10;
-/// The size up to which frames of several calls share one write. With larger writes the first call would wait for the
-/// last.
+/// The size in bytes up to which frames of several calls share one write. With larger writes the first call would wait
+/// for the last.
 const WRITE_BYTES: usize = 64 << 10;
 /// How long a server may be silent before a PING is sent, which detects a dead connection (Kubernetes:
 /// `HTTP2_READ_IDLE_TIMEOUT_SECONDS`, `HTTP2_PING_TIMEOUT_SECONDS`).
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_LIMIT: Duration = Duration::from_secs(15);
-/// The highest number of a stream.
 const ID_MAX: u32 = (1 << 31) - 1;
 
-/// The result of a call.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The answer of the call is complete, and is stored under this index until it is released.
@@ -55,7 +53,7 @@ pub(crate) enum Ended {
     },
 }
 
-/// The state of a connection.
+/// The state of an HTTP/2 connection.
 #[derive(Debug)]
 pub(super) struct Session {
     cutter: Cutter,
@@ -65,12 +63,12 @@ pub(super) struct Session {
     welcomed: bool,
     streams: Streams,
     next_id: u32,
-    /// The number of the first stream that was not passed to the socket.
+    /// The number of the first stream whose request was not passed to the socket.
     unwritten: u32,
     form: Form,
     allowance: Allowance,
     grant: Grant,
-    /// Streams with data that their own window allows; the stream that has waited longest is first.
+    /// Streams with data that their own flow-control window allows; the stream that has waited longest is first.
     sending: VecDeque<u32>,
     /// Bytes of frames that wait to be written.
     out: Vec<u8>,
@@ -79,7 +77,7 @@ pub(super) struct Session {
     patience: Patience,
     /// Whether the server has violated the protocol.
     at_fault: bool,
-    /// The stream of an incomplete header block, and whether that block ends the stream.
+    /// The stream of a header block whose end has not come, and whether that block ends the stream.
     continued: Option<(u32, bool)>,
     block: Vec<u8>,
     head: hpack::Head,
@@ -163,7 +161,7 @@ impl Session {
         id
     }
 
-    /// Ends a stream whose call nobody waits for; returns the step for which the call was waiting.
+    /// Ends a stream whose result is not needed any more, and returns the phase in which its call was.
     pub(super) fn cancel(&mut self, id: u32) -> Awaited {
         let Some(place) = self.streams.end(id) else { return Awaited::Head };
         let stream = self.streams.at(place);
@@ -177,7 +175,7 @@ impl Session {
         awaited
     }
 
-    /// Appends as much of the requests' bodies to the output as windows and the size of a write allow.
+    /// Appends as much of the requests' bodies to the output as flow-control windows and the size of a write allow.
     pub(super) fn fill<'b>(&mut self, body: impl Fn(usize) -> [&'b [u8]; 3]) {
         while self.out.len() < WRITE_BYTES
             && let Some(&id) = self.sending.front()
@@ -214,7 +212,7 @@ impl Session {
         &self.out
     }
 
-    /// Called after the socket accepted the frames. With `all`, no earlier bytes wait.
+    /// Called after the socket accepted the frames. If `all` is set, every byte of the output was written.
     pub(super) fn written(&mut self, all: bool) {
         self.out.clear();
         self.unwritten = self.next_id;
@@ -223,7 +221,7 @@ impl Session {
         }
     }
 
-    /// Processes received data. A violation ends the connection, and the server gets the reason.
+    /// Processes data that the server sent. A violation of HTTP/2 ends the connection, and the server gets the reason.
     pub(super) fn feed(&mut self, data: &[u8], now: Instant) -> Result<(), Failure> {
         self.heard = now;
         let mut cutter = std::mem::take(&mut self.cutter);
@@ -310,7 +308,8 @@ impl Session {
     }
 }
 
-/// Appends `length` bytes of the three slices to `out`, from this position on. The slices must contain as many.
+/// Appends `length` bytes of the three `parts` to `out`, from the position `from` on. `parts` must contain as many
+/// bytes.
 fn append(parts: [&[u8]; 3], mut from: usize, mut length: usize, out: &mut Vec<u8>) {
     for part in parts {
         let rest = part.get(from..).unwrap_or_default();

@@ -10,7 +10,7 @@ const MAX_FRAME_SIZE: u16 = 5;
 pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 
 /// The number of streams that is assumed before the server's settings come, as in other HTTP/2 clients. Section 6.5.2
-/// recommends that servers allow at least as many.
+/// of RFC 9113 recommends that servers allow at least as many.
 pub(crate) const STREAMS_UNTIL_TOLD: u32 = 100;
 const WINDOW_MAX: u32 = (1 << 31) - 1;
 /// The allowed values of the largest frame size; 16 KiB is the initial value.

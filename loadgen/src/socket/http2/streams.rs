@@ -10,7 +10,7 @@ use crate::failure::{Failure, MOST_BODY_BYTES};
 
 /// The receive window of a stream, large enough for a body of the largest size and its end.
 pub(super) const WINDOW_BYTES: u32 = 5 << 20;
-/// The size of buffers that are kept. Larger buffers are freed after a large answer.
+/// The largest buffer that is kept after an answer; larger ones are freed.
 const KEPT_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Stream {
     pub begun: Option<Instant>,
 }
 
-/// Why a stream cannot continue: the code for the server, and the failure of the call.
+/// Why a stream cannot continue: the code that the server gets, and the failure of the call.
 pub(super) type Broken = (Code, Failure);
 
 impl Stream {
@@ -48,7 +48,7 @@ impl Stream {
         }
     }
 
-    /// Handles a header block; true if it ended the answer.
+    /// Handles a header block, and returns true if it ended the answer.
     pub(super) fn on_head(&mut self, head: &Head, end: bool, now: Instant) -> Result<bool, Broken> {
         if self.begun.is_some() {
             // Trailers, which are ignored.
@@ -71,7 +71,7 @@ impl Stream {
         if end { self.ended() } else { Ok(false) }
     }
 
-    /// Handles data; true if it ended the answer.
+    /// Handles data of the body, and returns true if it ended the answer.
     pub(super) fn on_data(&mut self, data: &[u8], end: bool) -> Result<bool, Broken> {
         if self.begun.is_none() {
             return Err(malformed("its body came before its head"));
@@ -101,7 +101,8 @@ fn malformed(why: &str) -> Broken {
     (Code::PROTOCOL_ERROR, Failure::http(format!("the answer is malformed: {why}")))
 }
 
-/// All streams. An open stream is found by its number; later its answer is found by its index until it was processed.
+/// All streams of a connection. An open stream is found by its number; later its answer is found by its index until it
+/// was processed.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     places: Vec<Stream>,
@@ -151,12 +152,10 @@ impl Streams {
         self.free.push(place);
     }
 
-    /// The newest open stream and its number.
     pub(super) fn newest(&self) -> Option<(u32, &Stream)> {
         self.open.back().map(|(id, place)| (*id, &self.places[*place]))
     }
 
-    /// The oldest open stream and its number.
     pub(super) fn oldest(&self) -> Option<(u32, &Stream)> {
         self.open.front().map(|(id, place)| (*id, &self.places[*place]))
     }

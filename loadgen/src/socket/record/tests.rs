@@ -2,7 +2,7 @@ use rustls::crypto::cipher::{AeadKey, Iv};
 
 use super::*;
 
-/// Both ends of one direction, for each kind of cipher.
+/// Sender and receiver of one direction, for each kind of cipher.
 fn pairs() -> Vec<(Half, Half)> {
     let aes = || ConnectionTrafficSecrets::Aes256Gcm { key: AeadKey::from([7; 32]), iv: Iv::new([9; 12]) };
     let chacha = || ConnectionTrafficSecrets::Chacha20Poly1305 { key: AeadKey::from([7; 32]), iv: Iv::new([9; 12]) };
@@ -28,7 +28,7 @@ fn open_all(receiving: &mut Half, wire: &mut [u8]) -> Vec<(u8, Vec<u8>)> {
     opened
 }
 
-/// In whatever slices a text is given, it is cut into full records, and opening them gives the text.
+/// In whatever parts a text is given, it is cut into full records, and opening the records gives the text.
 #[test]
 fn what_is_sealed_is_opened() {
     let text: Vec<u8> = (0..251).cycle().take(3 * PLAINTEXT_MAX_BYTES + 77).collect();

@@ -106,7 +106,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Evaluates `transformMap` and `transformMapEntry`: a map of the results for all entries.
+    /// Evaluates `transformMap` and `transformMapEntry`, which make a map of the results for all entries.
     fn transformed(&mut self, inner: &'a Macro, over: &Over<'a>) -> Found<'a> {
         let mut entries = Vec::new();
         for round in (0..over.len()).filter_map(|index| over.at(index)) {

@@ -1,6 +1,7 @@
 //! The CEL functions that search texts for regular expressions.
 //!
-//! Owns the cost of a search: a larger pattern may read each byte of a text more often.
+//! Owns the cost of a search, which grows with the pattern, because a larger pattern may read each byte of a text more
+//! often.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::super::pattern::{Pattern, compile};
 use super::super::run::{Found, Run};
 use super::super::value::Val;
 
-/// The cost of compiling any pattern, and the additional cost of each byte of the pattern.
+/// The fixed cost of compiling a pattern, and the additional cost of each byte of the pattern.
 const PATTERN_STEPS: usize = 200;
 const PATTERN_BYTE_STEPS: usize = 20;
 

@@ -113,7 +113,7 @@ fn out_of<'a>(text: &str, place: i64) -> Found<'a> {
     if text.is_empty() && place <= 0 { Ok(Val::Int(-1)) } else { Err(Failed::Place(place)) }
 }
 
-/// The byte offset of a character.
+/// The byte offset of the character at position `place`.
 fn byte_of(text: &str, place: i64) -> Option<usize> {
     text.char_indices().nth(usize::try_from(place).ok()?).map(|(at, _)| at)
 }

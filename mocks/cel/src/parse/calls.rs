@@ -1,5 +1,5 @@
-//! Calls in CEL expressions, some of which are macros (CEL language definition, "Macros"). Kubernetes has macros with
-//! two variables since 1.32 (`cel-go`, "Two variable comprehensions").
+//! Parses calls in CEL expressions, some of which are macros (CEL language definition, "Macros"). Kubernetes has macros
+//! with two variables since 1.32 (`cel-go`, "Two variable comprehensions").
 
 use super::super::{Issue, functions, library};
 use super::{Kind, Node};
@@ -9,10 +9,10 @@ use super::{Kind, Node};
 pub(crate) struct Macro {
     pub kind: MacroKind,
     pub over: Node,
-    /// The variable for the item of a list or the key of a map. If `second` is set, the variable for the index or the
-    /// key.
+    /// The variable for the item of a list or the key of a map. If `second` is set, this is the variable for the index
+    /// or the key.
     pub variable: String,
-    /// The variable for the item or the value.
+    /// The variable for the item of a list or the value of an entry, in macros with two variables.
     pub second: Option<String>,
     /// The condition that selects items: the second of three arguments of `map`, or the filter of a transformation.
     pub filter: Option<Node>,
@@ -35,7 +35,7 @@ pub(crate) enum MacroKind {
     TransformEntry,
 }
 
-/// Makes a node of a call `name(…)`; `has(…)` is a macro.
+/// Makes the tree node of a call `name(…)`, which is a macro only for `has(…)`.
 pub(super) fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
     if name == "has" && arguments.len() == 1 {
         return match arguments.pop().map(|node| node.kind) {
@@ -46,7 +46,7 @@ pub(super) fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Resul
     Node::new(at, Kind::Call { target: None, name, arguments })
 }
 
-/// Makes a node of a call `target.name(…)`, which may be a macro or a function with a dot in its name.
+/// Makes the tree node of a call `target.name(…)`, which may be a macro or a function with a dot in its name.
 pub(super) fn called_on(at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
     if let Kind::Ident(space) = &target.kind {
         let qualified = format!("{space}.{name}");

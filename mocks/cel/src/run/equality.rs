@@ -1,8 +1,8 @@
 //! Equality, membership and concatenation of CEL values (Kubernetes documentation, "Custom Resources: validation
 //! rules": equality and concatenation by `x-kubernetes-list-type`).
 //!
-//! Owns the search for the item of another list with the same identity. In a set or a list with keys, a hash map finds
-//! items by their identity, so that a comparison takes time proportional to the lists' length.
+//! Owns the search for matching items of two lists. In a set or a list with keys, a hash map finds items by their
+//! identity, so that a comparison takes time proportional to the lists' length.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ impl<'a> Run<'a, '_> {
         Ok(Val::List(List::Own(Rc::new(items), order)))
     }
 
-    /// Maps the identities of items to their indices; empty for an atomic list.
+    /// Makes a map from the identities of a list's items to their indices; empty for an atomic list.
     fn places(&mut self, items: &[Val<'a>], order: &Order) -> Result<HashMap<String, usize>, Failed> {
         let mut places = HashMap::new();
         if *order != Order::Atomic {
@@ -57,7 +57,7 @@ impl<'a> Run<'a, '_> {
         Ok(places)
     }
 
-    /// The index of the item with the same identity; for a new item, the index that follows the last item.
+    /// The index of the item that has the same identity as `item`; if there is none, the index after the last item.
     fn place(
         &mut self,
         items: &[Val<'a>],

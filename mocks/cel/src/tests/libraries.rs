@@ -15,7 +15,7 @@ fn fail(cases: &[(&str, &str)]) {
     }
 }
 
-/// Quantities, with the examples of the Kubernetes documentation.
+/// Functions of quantities return the results that the Kubernetes documentation shows.
 #[test]
 fn amounts() {
     all_true(&[
@@ -104,7 +104,7 @@ fn times_and_spans() {
     ]);
 }
 
-/// Versions, with the examples of the Kubernetes documentation.
+/// Functions of versions return the results that the Kubernetes documentation shows.
 #[test]
 fn versions() {
     all_true(&[

@@ -8,14 +8,14 @@ use crate::room::{SETS, WHICH};
 
 const AT: u64 = 0x40_0000;
 
-/// The bytes around a system-call instruction, and the address of the instruction.
+/// Makes the bytes around a system-call instruction; returns them and the address of the instruction.
 fn program(before: &[u8], after: &[u8]) -> (Vec<u8>, u64) {
     let bytes = [before, &SYSTEM_CALL, after].concat();
     (bytes, AT + before.len() as u64)
 }
 
-/// Tests the code of Go's runtime, where a jump of two bytes replaces the call. The bytes behind it, to which another
-/// call may return, stay unchanged.
+/// In Go's runtime a jump of two bytes replaces the system call. The bytes behind the jump, to which another call may
+/// return, stay unchanged.
 #[test]
 fn a_site_with_room_near_it_keeps_its_neighbours() {
     let (bytes, site) = program(&[0x48, 0x89, 0xdf], &[&[0xc3][..], &[BREAK; 12]].concat());
@@ -27,7 +27,8 @@ fn a_site_with_room_near_it_keeps_its_neighbours() {
     assert_eq!(rewrite.astray, [(site + 1, STUBS + 3 * 64 + 5)]);
 }
 
-/// Tests the code of the C library. A thread that is in the middle of the written bytes meets an invalid instruction.
+/// In the C library the instruction before the system call is overwritten too. A thread in the middle of the written
+/// bytes meets an invalid instruction.
 #[test]
 fn a_site_with_its_number_before_it_is_written_over() {
     let (bytes, site) = program(&[0xb8, 0xca, 0, 0, 0], &[0x48, 0x3d]);
@@ -59,7 +60,7 @@ fn what_is_not_known_stays() {
     assert_eq!(rewrite(site, 0, AT, &bytes), None);
 }
 
-/// All stubs and tables fit into the memory of the added code, and none overlaps another.
+/// All stubs and tables fit into the memory of the added code and do not overlap.
 #[test]
 fn nothing_is_written_over_another() {
     let Some(detour) = Detour::of(true) else { return };
@@ -102,7 +103,7 @@ fn the_code_is_what_it_should_be() {
     assert_eq!(code.bytes[code.call..code.call + 2], SYSTEM_CALL);
 }
 
-/// A disassembler shows the expected instructions of a stub.
+/// A disassembler shows that a stub jumps to the shared code and back to the program.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_stub_leads_to_the_code_and_back() {

@@ -51,7 +51,8 @@ fn the_data_is_where_the_code_looks() {
     assert_eq!((&data[5..17], &data[17..29], &data[29..]), (&origins[..], &origins[..], &[30 << 32][..]));
 }
 
-/// The output of a program of this machine; `None`, with a message, if the program is missing.
+/// Runs a program of this machine and returns its output; returns `None` and prints a message if the program is
+/// missing.
 pub fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         println!("skipped: needs {program}");
@@ -67,8 +68,8 @@ pub fn mnemonics(listing: &str) -> Vec<String> {
     lines.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The added code contains only arithmetic, moves, jumps within itself and two calls. The added code uses no register
-/// that a caller owns.
+/// The added code contains only arithmetic, moves, jumps within itself and two calls, and changes no register that a
+/// caller expects to keep.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_code_is_what_it_should_be() {
@@ -117,8 +118,8 @@ fn code_of_arm64() -> Option<Code> {
     Some(Code { bytes, gettimeofday, time, getres, data })
 }
 
-/// The added code for arm64 has only allowed instructions. The code leaves x28 unchanged, where Go keeps its goroutine,
-/// and x18, which belongs to the platform.
+/// The added code for arm64 has only allowed instructions. The added code does not change the register x28, where Go
+/// keeps its goroutine, and x18, which belongs to the platform.
 #[test]
 fn the_code_of_arm64_is_what_it_should_be() {
     let Some(code) = code_of_arm64() else { return };
@@ -146,7 +147,7 @@ fn the_code_of_arm64_is_what_it_should_be() {
 
 /// The times that an arm64 program reads through the changed vDSO in an emulator; see `tests/programs/arm64.s`.
 fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
-    /// Offsets of the test program's functions that replace the kernel's, relative to the vDSO.
+    /// Offsets, relative to the vDSO, of the test program's functions that replace the kernel's functions.
     const KERNEL: [i64; 2] = [-128, -64];
     const HEAD: u64 = 120;
     const BASE: u64 = 0x40_0000;
@@ -180,8 +181,8 @@ fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
     Some(output.stdout.chunks(8).map(|chunk| word(chunk).cast_signed()).collect())
 }
 
-/// The code for arm64 computes the same times as [`Clock`], and only for converted clocks. The code passes errors on,
-/// and keeps callee-saved registers.
+/// The added code for arm64 computes the same times as [`Clock`], and only for converted clocks. The added code returns
+/// the kernel's errors, and keeps callee-saved registers.
 #[test]
 fn the_code_of_arm64_tells_the_programs_time() {
     let Some(said) = said_on_arm64(0) else { return };

@@ -9,7 +9,7 @@ use crate::pretended::Pretended;
 mod waits;
 
 const RATE: u32 = 30;
-/// The reading of every clock at the start.
+/// The time of every clock at the start, in nanoseconds.
 const BASE: i64 = 1_000_000_000_000;
 const LIMIT: u64 = 0x1000;
 const SCRATCH: u64 = 0x9000;
@@ -32,7 +32,7 @@ fn change(name: &str, arguments: [u64; 6], memory: &Pretended) -> Change {
     }
 }
 
-/// Six arguments of which one is set.
+/// Six arguments, all 0 except the one at `index`.
 fn with(index: usize, value: u64) -> [u64; 6] {
     let mut arguments = [0; 6];
     arguments[index] = value;
@@ -74,8 +74,8 @@ fn sleeps_by_another_clock_pass() {
     assert_eq!(absolute.waits_ns, None);
 }
 
-/// A wait of milliseconds becomes a wait of nanoseconds, because it would otherwise be rounded up to a whole real
-/// millisecond.
+/// A wait with a limit in milliseconds gets a limit in nanoseconds, because it would otherwise be rounded up to a whole
+/// real millisecond.
 #[test]
 fn milliseconds_become_nanoseconds() {
     let memory = Pretended::default();
@@ -212,7 +212,7 @@ fn what_cannot_be_seen_is_refused() {
     assert_eq!(refused("settimeofday"), libc::EPERM);
 }
 
-/// The times of a timer are converted by its clock, whose number the tracer remembers.
+/// The times of a timer are converted by the timer's clock, whose number the tracer remembers.
 #[test]
 fn a_timer_is_remembered_with_its_clock() {
     let (memory, clock) = (Pretended::default(), Clock::of_test(RATE, BASE));

@@ -1,7 +1,7 @@
-//! The preparation of waits without a stop. Each program gets memory for the code and for its threads' slots. After a
-//! wait stopped at a system-call instruction (a site), the code around the site is rewritten.
+//! The preparation of waits that do not stop for the tracer. Each program gets memory for the added code and for its
+//! threads' slots. After a wait stopped at a system-call instruction (a site), the code around the site is rewritten.
 //!
-//! Owns the steps on stopped threads. [`crate::detour`] decides the bytes that are written.
+//! Owns the operations on stopped threads. [`crate::detour`] decides the bytes that are written.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,12 +14,13 @@ use crate::registers::Registers;
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys::{self, Go, Report, Tid};
 
-/// Length of a system-call instruction; a stopped thread is behind the instruction.
+/// Length of a system-call instruction in bytes; the instruction pointer of a stopped thread is behind that
+/// instruction.
 const CALL_BYTES: u64 = 2;
 
 impl Tracer {
-    /// Gives a program that has not run yet memory and code for its waits, if possible, and a slot to its first thread.
-    /// Returns the signal with which the thread continues; `None` if the thread has ended.
+    /// Adds memory and code for waits to a program that has not run yet, if possible, and gives a slot to its first
+    /// thread. Returns the signal with which the thread continues; `None` if the thread has ended.
     pub(super) fn give_room(&mut self, pid: Tid, process: &mut Process, place: Place) -> Option<i32> {
         let (Some(code), Some(call)) = (&self.machine.detour, self.machine.patch.call) else { return Some(0) };
         if process.page.is_empty() {
@@ -60,7 +61,7 @@ impl Tracer {
         Some(signal)
     }
 
-    /// Tells a new thread the address of its memory slot before the thread runs.
+    /// Sets a register of a new thread to the address of its memory slot, before the thread runs.
     pub(super) fn tell_place(&mut self, tid: Tid) {
         let Some(thread) = self.threads.get_mut(&tid).filter(|thread| thread.is_new) else { return };
         thread.is_new = false;
@@ -76,8 +77,8 @@ impl Tracer {
         }
     }
 
-    /// Whether a signal came from a rewritten site and not from the program. Such a thread is sent to the right
-    /// address.
+    /// Whether a rewritten site and not the program caused a signal; if so, the thread's instruction pointer is
+    /// corrected.
     pub(super) fn is_led_back(&self, tid: Tid, signal: i32) -> bool {
         if ![libc::SIGILL, libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS].contains(&signal) {
             return false;
@@ -103,7 +104,7 @@ impl Tracer {
         sys::set_registers(tid, &registers).is_ok()
     }
 
-    /// Adds the waits that a thread made without a stop, when the thread stops at another call.
+    /// When a thread stops, adds to the summary the waits that the thread made without a stop.
     pub(super) fn count_of(&mut self, tid: Tid, registers: &Registers) {
         if !detour::is_within(registers.instruction()) {
             return;
@@ -119,7 +120,7 @@ impl Tracer {
     }
 }
 
-/// Rewrites the site of a call that has just stopped, unless the site was examined before.
+/// Rewrites the site of a system call that has just stopped, unless the site was examined before.
 pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
     let (Some(sites), Some(site)) = (&process.sites, instruction.checked_sub(CALL_BYTES)) else { return };
     let mut sites = sites.borrow_mut();
@@ -134,8 +135,8 @@ pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
     let _ = written(tid, &rewrite);
 }
 
-/// The bytes around a site that a short jump reaches. If these go beyond the end of the program's memory, only the
-/// bytes before the site.
+/// The program's bytes around a site that a short jump reaches; only those before the site, if the others go beyond the
+/// end of the program's memory.
 fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
     let reads = [(REACH, 2 * REACH), (REACH, REACH + CALL_BYTES), (8, 8 + CALL_BYTES)];
     reads.into_iter().find_map(|(before, length)| {
@@ -146,8 +147,8 @@ fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
     })
 }
 
-/// Writes the new code, then the site. The first byte of the site is a breakpoint meanwhile, so that no other thread
-/// runs half-written code.
+/// Writes the added code for a site, then the site itself. The first byte of the site is a breakpoint meanwhile, so
+/// that no other thread runs half-written code.
 fn written(tid: Tid, rewrite: &Rewrite) -> Option<()> {
     let (stub_at, stub) = &rewrite.stub;
     sys::write(tid, *stub_at, stub)?;
@@ -169,8 +170,8 @@ fn poke(tid: Tid, at: u64, bytes: &[u8]) -> Option<()> {
     sys::poke(tid, at, u64::from_ne_bytes(word)).ok()
 }
 
-/// Lets a thread run until a call begins or ends; `None` if it has ended. Signals that arrive meanwhile are kept for
-/// later.
+/// Lets a thread run until a system call begins or ends; `None` if the thread has ended. Signals that arrive meanwhile
+/// are kept for later.
 fn to_call(tid: Tid, signal: &mut i32) -> Option<()> {
     loop {
         sys::go(tid, Go::ToCall, 0).ok()?;
@@ -188,7 +189,7 @@ fn place_at(place: Place) -> u64 {
     PLACES + PLACE_BYTES * if place.is_own { place.index } else { places::PLACES }
 }
 
-/// Writes the head of a thread's own memory slot.
+/// Writes the header of a thread's own memory slot.
 fn set_head(tid: Tid, place: Place) {
     if place.is_own {
         let at = place_at(place);

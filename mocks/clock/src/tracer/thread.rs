@@ -13,9 +13,9 @@ use crate::sys::{self, Tid};
 /// The state that the threads of one process share.
 #[derive(Debug, Clone, Default)]
 pub struct Process {
-    /// The address of the first slot in the gap of its stack; 0 before its program has begun.
+    /// The address of the first memory slot in the gap of the process's stack; 0 before the program has begun.
     pub hole: u64,
-    /// The addresses of the vDSO.
+    /// The range of addresses of the vDSO.
     pub page: Range<u64>,
     /// The clocks of the process's POSIX timers, by the number of the timer.
     pub timers: Rc<RefCell<HashMap<i32, i32>>>,
@@ -26,7 +26,7 @@ pub struct Process {
 /// The rewritten system-call instructions (sites) of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
-    /// Addresses of calls that were examined.
+    /// Addresses of system-call instructions that the tracer has examined.
     pub seen: HashSet<u64>,
     /// Number of rewritten sites.
     pub count: u64,
@@ -37,7 +37,7 @@ pub struct Sites {
 #[derive(Debug)]
 pub struct Thread {
     pub process: Process,
-    /// The thread's memory slot in the gap of the stack and in the memory for waits without a stop.
+    /// The number of the thread's memory slot, both in the gap of the stack and in the memory for waits without a stop.
     pub place: Place,
     /// Whether the thread has not run yet and does not have the address of its memory slot.
     pub is_new: bool,
@@ -51,14 +51,14 @@ pub struct Thread {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// The registers to restore after the call, except for the result.
+    /// The registers to restore after the system call, except for the result.
     pub restore: Option<Registers>,
     pub then: Then,
-    /// The registers with which the call was made.
+    /// The registers with which the system call was made.
     pub call: Registers,
 }
 
-/// A call that the kernel may repeat.
+/// A system call that the kernel may repeat.
 #[derive(Debug, Clone, Copy)]
 pub struct Again {
     pub call: Registers,
@@ -110,7 +110,7 @@ fn flags_of_new(tid: Tid) -> u64 {
 }
 
 impl Again {
-    /// Whether a thread repeats this call: at the same address, with the same stack and arguments.
+    /// Whether a thread repeats this system call: at the same address, with the same stack and arguments.
     pub fn is(&self, now: &Registers) -> bool {
         let of = |registers: &Registers| {
             (registers.number(), registers.arguments(), registers.instruction(), registers.stack())
@@ -119,7 +119,6 @@ impl Again {
     }
 }
 
-/// The registers of a changed call.
 pub fn changed(registers: &Registers, change: &Change) -> Registers {
     let mut changed = *registers;
     if let Some(number) = change.number {

@@ -8,7 +8,6 @@ pub const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"
 /// The clock rate of most tests.
 pub const RATE: u32 = 30;
 
-/// A command that runs a program under a clock with this rate.
 pub fn under(rate: u32, program: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
     command.args(["--rate", &rate.to_string(), "--"]).arg(program);
@@ -24,7 +23,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// Compiles a C program into a folder, with further compiler arguments.
+/// Compiles the C program `name` into a folder, with the compiler arguments `more`.
 pub fn compiled(name: &str, more: &[&str], folder: &Path) -> Option<PathBuf> {
     if !has("gcc") {
         return None;

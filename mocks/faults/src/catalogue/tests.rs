@@ -49,7 +49,7 @@ fn table(family: Family) -> String {
 
 fn parts() -> Vec<(&'static str, String)> {
     let moments = format!(
-        "\nOne moment is the default of `for` for {}.\nOne effect is the default of `count` for {}.\n\n",
+        "\nFor these faults, `for` is one moment by default: {}.\nFor these faults, `count` is 1 by default: {}.\n\n",
         those(|row| row.is_instant),
         those(|row| row.once)
     );
@@ -114,7 +114,7 @@ fn names_are_read_as_they_are_written() {
     assert!(error.starts_with("unknown variant `watch-resett`, expected one of `watch-reset`, "), "{error}");
 }
 
-/// A fault that the mock API server does not inject belongs to the network, the registry, a clock or a cluster.
+/// Every fault that the mock API server does not inject belongs to the network, the registry, a clock or a cluster.
 #[test]
 fn what_nobody_plays_here_is_played_anywhere() {
     for name in Name::ALL {

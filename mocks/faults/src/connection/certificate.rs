@@ -1,5 +1,5 @@
-//! `certificate`: new connections to the subject's endpoints get another server certificate. A hit is one connection
-//! that got the other certificate, however the client reacted.
+//! `certificate`: new connections to the subject's endpoints get a wrong or changed server certificate. A hit is one
+//! connection that got this certificate, however the client reacted.
 
 use super::super::handle::{Handle, Welcome};
 use super::super::settings::keys;

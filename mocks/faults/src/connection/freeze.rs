@@ -1,6 +1,6 @@
-//! `freeze`: no bytes move in either direction on connections that carry a matching watch. Their sockets stay open, and
-//! the kernel still acknowledges, as at a proxy that has lost its upstream. TCP keep-alive therefore notices nothing. A
-//! hit is one connection on which bytes were withheld.
+//! `freeze`: no bytes move in either direction on connections that carry a matching watch. The sockets stay open and
+//! the kernel still acknowledges packets, as at a proxy that has lost its upstream; TCP keep-alive therefore notices
+//! nothing. A hit is one connection on which bytes were withheld.
 
 use std::sync::{Arc, Weak};
 

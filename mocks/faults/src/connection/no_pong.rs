@@ -1,6 +1,6 @@
 //! `no-pong`: a client's PINGs get no answer on HTTP/2 connections that carry a matching watch. Data is still sent,
 //! unless the fault is `silent`: then nothing is sent, and the client's bytes are still read. A hit is one PING without
-//! an answer. For a silent fault, the first withheld bytes of a connection are also a hit.
+//! an answer. With `silent`, the first withheld bytes of a connection are also a hit.
 
 use std::sync::{Arc, Weak};
 

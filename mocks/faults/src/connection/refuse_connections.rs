@@ -1,6 +1,6 @@
 //! `refuse-connections`: new TCP connections to the subject's endpoints are reset, closed, or accepted and never
 //! served. A connection that is never served stays open until its client closes it, even after the fault. A hit is one
-//! such connection.
+//! refused connection.
 
 use super::super::handle::{Handle, Welcome};
 use super::super::settings::keys;

@@ -17,8 +17,8 @@ fn end(fault: &Fault) -> Duration {
     fault.at.unwrap().0 + active(fault).unwrap()
 }
 
-/// For any seed, rate and window, drawn faults are within the window, in order, and do not overlap. The same seed gives
-/// the same faults.
+/// For any seed, rate and time limits, drawn faults are within the time limits, in order, and do not overlap. The same
+/// seed gives the same faults.
 #[test]
 fn a_draw_is_within_bounds_apart_and_repeatable() {
     // The time that Pods and programs take is longer than the shortest stretch.

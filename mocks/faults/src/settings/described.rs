@@ -37,7 +37,8 @@ fn told(name: Name, key: &str) -> Option<String> {
     Some(format!("{}{default}{words}", quoted(name)))
 }
 
-/// The defaults of `on` other than `watch`, for example `` `list` for `delay-answer`, `any` for `stale-view` ``.
+/// The faults whose default of `on` is not `watch`, as text, for example `` `list` for `delay-answer`, `any` for
+/// `stale-view` ``.
 pub(crate) fn defaults_of_on() -> String {
     let of =
         |on: On, word: &str| format!("`{word}` for {}", those(|row| row.family == Family::Requests && row.on == on));

@@ -2,7 +2,6 @@
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The fault has no such key, but other faults have it.
     #[error("`{key}` has no meaning for `{fault}`: it belongs to {owners}")]
     NotItsKey {
         key: String,
@@ -10,7 +9,7 @@ pub enum Error {
         /// The faults that have the key, as text.
         owners: String,
     },
-    /// The fault cannot use the value.
+    /// The fault cannot use the value of a key.
     #[error("`{key}` is {given}: {instead}")]
     Value {
         key: &'static str,
@@ -25,37 +24,32 @@ pub enum Error {
         /// The advice for the user.
         instead: &'static str,
     },
-    /// A value of this fault cannot be parsed.
+    /// A value in the fault's settings cannot be parsed.
     #[error("{why}")]
     Unread { why: String },
-    /// The probability is not between 0 and 1.
     #[error("`probability` is {given}: write a number between 0 and 1, for example `0.05`")]
     Probability { given: String },
-    /// The setting `count: 0`.
     #[error("`count` is 0: a fault that may have no effect proves nothing; leave it out or write 1 or more")]
     NoCount,
-    /// The fault has both `at` and `when`.
     #[error("`at` and `when` exclude each other: a fault begins at a time, or after another fault's first hit")]
     TwoBeginnings,
     /// Two faults have the same label.
     #[error("`id: {id}` is there twice: every fault's `id` must be its own")]
     IdTwice { id: String },
-    /// `when` names no fault of the list, or the faults wait for each other in a cycle.
+    /// `when` names no fault of the scenario, or faults wait for each other in a cycle.
     #[error("`when` waits for a hit of `{id}`, {why}")]
     When {
         /// The label that `when` names.
         id: String,
         why: String,
     },
-    /// The program that got the fault cannot cause the fault. Such programs are the mock API server and the proxy, for
-    /// example.
+    /// The program that was asked to inject the fault, for example the mock API server or the proxy, cannot inject it.
     #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         fault: &'static str,
-        /// The program that should cause the fault, as text.
+        /// The reason for the refusal, as text for the user.
         why: &'static str,
     },
-    /// A fault with this id is still active.
     #[error("fault {id} is already running: end it first")]
     AlreadyRunning { id: u32 },
 }

@@ -23,7 +23,7 @@ pub(super) fn check(fault: &Fault) -> Result<(), Error> {
     (row.refuses)(fault)
 }
 
-/// The keys that were written in the scenario, with their original spelling.
+/// The keys of the fault and their values, as the scenario writes them.
 fn given(fault: &Fault) -> Map<String, Value> {
     match serde_json::to_value(fault) {
         Ok(Value::Object(keys)) => keys,
@@ -89,7 +89,7 @@ pub fn check_all(faults: &[Fault]) -> Result<(), (usize, Error)> {
     Ok(())
 }
 
-/// Refuses values that no fault could use.
+/// Refuses values of shared keys that no fault could use.
 fn values(fault: &Fault) -> Result<(), Error> {
     if let Some(given) = fault.probability.filter(|p| !(0.0..=1.0).contains(p)) {
         return Err(Error::Probability { given: given.to_string() });

@@ -1,7 +1,8 @@
 //! The keys of single faults: each catalogue entry has a type with its own keys.
 //!
-//! Owns the declaration of such types, and reading a fault. Shared keys are stored in [`Fault`], all others in the type
-//! of the catalogue entry. An unknown key is kept as written, so that the check can name the faults that have the key.
+//! Owns the macro that declares these types, and the parsing of a fault. Shared keys are stored in [`Fault`], all
+//! others in the type of the catalogue entry. An unknown key is kept as written, so that the check can name the faults
+//! that have the key.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -94,7 +95,7 @@ pub(crate) fn read<K: Keys>(keys: Map<String, Value>) -> Settings {
 }
 
 impl Settings {
-    /// The settings of a fault before its kind is known.
+    /// The settings of a fault whose kind is not known yet.
     pub(super) fn none() -> Self {
         Self(Arc::new(NoKeys {}))
     }
@@ -135,7 +136,7 @@ impl PartialEq for Settings {
     }
 }
 
-/// All keys of single faults.
+/// All keys that belong to single faults and are not shared.
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let own = Name::ALL.iter().flat_map(|name| name.row().takes).map(|(key, ..)| *key);
     let chosen = Name::ALL.iter().flat_map(|name| name.row().chooses).copied();
@@ -181,7 +182,7 @@ impl<'de> Deserialize<'de> for Fault {
     }
 }
 
-/// The shared keys of a mapping; the keys of single faults are collected separately.
+/// Reads the shared keys of a fault's mapping, and collects the keys of single faults separately.
 struct Split<'a, A> {
     map: A,
     own: &'a mut Map<String, Value>,
@@ -211,7 +212,6 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Split<'_, A> {
     }
 }
 
-/// Refuses a size of zero.
 pub(crate) fn not_zero(key: &'static str, is_zero: bool) -> Result<(), Error> {
     let given = "0".to_owned();
     if is_zero { Err(Error::Value { key, given, instead: "write 1 or more" }) } else { Ok(()) }

@@ -1,33 +1,31 @@
 //! The catalogue entry of a fault (`Row`): its name, description, keys and defaults. The file of each fault defines its
 //! entry.
 //!
-//! Owns the type of an entry. `catalogue.rs` lists all entries. Settings, schema, docs/faults.md and the engine read
-//! the entries and have no lists of their own.
+//! `catalogue.rs` lists all entries. Settings, schema, docs/faults.md and the engine read the entries and have no lists
+//! of faults of their own.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::own::{Keys, NoKeys, Read, Takes, read};
 use super::{Error, Fault, On};
 
-/// The properties in which faults differ.
+/// The catalogue entry of a fault: the properties in which faults differ.
 pub struct Row {
     /// The name of the fault in scenario files.
     pub name: &'static str,
     /// The effect of the fault, in one sentence.
     pub doc: &'static str,
-    /// The kind of target, which decides the player of the fault.
+    /// The kind of target, which decides the program that injects the fault.
     pub family: Family,
     /// The keys of the fault that choose targets.
     pub chooses: &'static [&'static str],
-    /// The keys of the fault that shape the effect.
+    /// The keys of the fault that set details of its effect.
     pub takes: &'static [Takes],
     /// Parses the keys of `takes`.
     pub(crate) read: Read,
-    /// The schema of the keys in `takes`.
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
     /// The effect as a client sees it, for docs/faults.md.
     pub sees: &'static str,
-    /// The definition of a hit.
     pub hit: &'static str,
     /// Whether the fault is momentary if it has a time and no `for`.
     pub is_instant: bool,
@@ -37,7 +35,7 @@ pub struct Row {
     pub once: bool,
     /// Refuses values that this fault cannot use although other faults can.
     pub refuses: fn(&Fault) -> Result<(), Error>,
-    /// The arguments of a fault that a random draw only names.
+    /// The arguments that the fault gets if a random draw names it without arguments.
     pub drawn: Drawn,
 }
 
@@ -46,14 +44,15 @@ pub struct Row {
 pub struct Drawn {
     /// The duration in seconds, unless the fault is momentary.
     pub for_s: u64,
-    /// Maximum number of effects; `None` means no limit other than that of the fault itself.
+    /// Maximum number of effects; `None` means only the fault's own limit.
     pub count: Option<u64>,
 }
 
-/// The target of a fault, which determines its player and the keys that choose.
+/// The kind of target of a fault, which determines the program that injects the fault, and the keys that choose
+/// targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// Requests before their answers.
+    /// Requests, before they are answered.
     Requests,
     /// Watches, while they are open.
     Watches,
@@ -63,7 +62,6 @@ pub enum Family {
     Connections,
     /// The network in front of any control plane; `mock_proxy` injects these faults.
     Network,
-    /// The mock registry.
     Registry,
     /// The clock of a subject's process; the code that starts the process injects these faults.
     Clock,
@@ -71,7 +69,7 @@ pub enum Family {
     Pods,
     /// The programs of a real control plane.
     Plane,
-    /// Workloads that the mock API server makes ready.
+    /// Workloads, such as Deployments, that the mock API server makes ready.
     Workloads,
 }
 
@@ -106,7 +104,7 @@ impl Family {
 }
 
 impl Row {
-    /// A catalogue entry with the defaults of most faults.
+    /// A catalogue entry with the values that most faults have.
     pub(crate) const fn new(family: Family, name: &'static str, doc: &'static str) -> Self {
         Self {
             name,
@@ -146,7 +144,7 @@ impl Row {
         Self::new(Family::Connections, name, doc)
     }
 
-    /// Sets the keys that shape the effect.
+    /// Sets the keys that change details of the effect.
     pub(crate) const fn takes<K: Keys>(mut self) -> Self {
         self.takes = K::TAKES;
         self.read = read::<K>;

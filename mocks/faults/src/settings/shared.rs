@@ -16,7 +16,7 @@ pub(super) const CHOOSING: [(&str, &str); 9] = [
     ("afterEvents", "faults on watches"),
 ];
 
-/// Whether a key belongs to single faults and shapes their effect.
+/// Whether a key belongs to single faults and sets details of their effect.
 pub(super) fn is_of_rows(key: &str) -> bool {
     !OF_ALL.contains(&key) && CHOOSING.iter().all(|(choosing, _)| *choosing != key)
 }

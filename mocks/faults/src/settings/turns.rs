@@ -9,7 +9,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Maximum number of numbers in one list of `nth`.
+/// Maximum length of a list in `nth`.
 const LIST_MAX: usize = 100;
 
 /// The chosen requests: one, a range, or a list; counted from 1 since the fault began.
@@ -21,7 +21,7 @@ pub enum Nth {
         /// The last chosen number; if absent, all later ones are chosen.
         to: Option<u64>,
     },
-    /// Ascending numbers.
+    /// The numbers of the chosen requests, in ascending order.
     List(Vec<u64>),
 }
 

@@ -47,7 +47,7 @@ impl On {
     /// All kinds of requests.
     pub const Any: Self = Self(1 << 7);
 
-    /// The words in scenarios, each with its value and description.
+    /// The words for kinds of requests in scenarios, each with its value and description.
     const WORDS: [(&str, Self, &str); 8] = [
         ("list", Self::List, "Lists, each page of one."),
         ("watch", Self::Watch, "Watches."),
@@ -56,15 +56,15 @@ impl On {
         ("update", Self::Update, "Replacements (PUT)."),
         ("patch", Self::Patch, "Patches."),
         ("delete", Self::Delete, "Deletions, of one object or of many."),
-        ("any", Self::Any, "All of them."),
+        ("any", Self::Any, "Requests of every kind."),
     ];
 
-    /// Whether these kinds contain the kind of a request.
+    /// Whether the fault affects requests of the kind `one`.
     pub fn has(self, one: Self) -> bool {
         self.0 & (one.0 | Self::Any.0) != 0
     }
 
-    /// The position of the kind in the list of words; for several kinds, the position of the first.
+    /// The index of the kind in the list of words; for several kinds, the index of the first one.
     pub fn index(self) -> u32 {
         self.0.trailing_zeros()
     }
@@ -295,7 +295,7 @@ pub enum Kind {
 }
 
 impl Form {
-    /// The refusal of this HTTP/2 code, with the advice for the user.
+    /// The error that refuses this HTTP/2 code, with advice for the user.
     pub(crate) fn wrong(self, instead: &'static str) -> super::Error {
         super::Error::Value { key: "form", given: format!("{self:?}").to_lowercase(), instead }
     }

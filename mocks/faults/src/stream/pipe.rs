@@ -27,15 +27,13 @@ pub enum Item {
         closes: bool,
         line: Bytes,
     },
-    /// Bytes that are no longer single lines.
+    /// Bytes that an effect has joined or split, so that they are no single lines.
     Block(Block),
     /// An event that a fault withholds.
     Withheld {
-        /// The revision of the event.
         revision: u64,
         by: FaultId,
     },
-    /// The end of the stream.
     Over(Ending),
 }
 
@@ -47,11 +45,11 @@ pub struct EventLine {
     pub initial: bool,
     /// The event's line as it is sent.
     pub line: Bytes,
-    /// If set, a client that has the event also has all other events up to this revision.
+    /// If set, no further event up to this revision follows: a client that has this event has all events up to the
+    /// revision.
     pub through: Option<u64>,
 }
 
-/// Bytes to send.
 #[derive(Debug, Default)]
 pub struct Block {
     pub bytes: Bytes,
@@ -66,13 +64,13 @@ pub struct Block {
 pub struct Flow<'a> {
     pub now: Instant,
     pub stream: &'a Arc<Stream>,
-    /// Whether the client asked for bookmarks.
     pub bookmarks: bool,
     /// Makes the line of a bookmark at a revision; `true` makes the bookmark that closes the initial events.
     pub bookmark: &'a dyn Fn(u64, bool) -> Bytes,
 }
 
-/// The order of effects: those that change events come before those that only change how bytes are sent.
+/// The order of effects in the chain: effects that change events come before effects that only change how bytes are
+/// sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     Events,
@@ -81,15 +79,14 @@ pub enum Rank {
     Slices,
 }
 
-/// The effect of one fault on one stream.
 pub trait Effect: Send + std::fmt::Debug {
     /// The position of this effect among the effects of a watch.
     fn rank(&self) -> Rank {
         Rank::Events
     }
-    /// Handles an item. Items that continue are added to `out`, in order.
+    /// Handles an item. Adds to `out`, in order, the items that go on to the next effect.
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>);
-    /// Called after time has passed or the fault has ended.
+    /// Handles the passing of time and the end of the fault.
     fn tick(&mut self, _flow: &Flow<'_>, _out: &mut Vec<Item>) {}
     /// The time at which the effect must be called again.
     fn due(&self) -> Option<Instant> {
@@ -113,7 +110,7 @@ pub struct Pipe {
 }
 
 impl Item {
-    /// The bytes of an item as a block; the item itself as the error if it has no bytes.
+    /// Converts an item into a block of bytes; an item without bytes is returned as the error.
     pub fn into_block(self) -> Result<Block, Self> {
         match self {
             Self::Event(event) => Ok(Block {
@@ -132,7 +129,6 @@ impl Item {
 }
 
 impl Block {
-    /// Joins several blocks into one.
     pub fn together(blocks: impl IntoIterator<Item = Self>) -> Self {
         let mut whole = Self::default();
         let mut bytes = BytesMut::new();
@@ -185,8 +181,8 @@ impl Pipe {
         self.run(0, vec![item], flow);
     }
 
-    /// The next item that leaves the chain; `Ready(None)` means that an item may enter. While the result is pending,
-    /// the chain's own timer wakes `cx`.
+    /// The next item that leaves the chain; `Ready(None)` means that another item may enter. While the result is
+    /// pending, the chain's timer wakes `cx`.
     pub fn next(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         let paused = self.pauses_until.is_some_and(|until| now < until);
         if !paused {
@@ -201,7 +197,7 @@ impl Pipe {
         if paused || self.effects.iter().any(|effect| effect.is_full()) { Poll::Pending } else { Poll::Ready(None) }
     }
 
-    /// Sets the timer for the next effect or piece whose time comes.
+    /// Sets the timer to the earliest time at which an effect must be called or a piece must be sent.
     fn wait(&mut self, cx: &mut Context<'_>) {
         let due = self.effects.iter().filter_map(|effect| effect.due()).chain(self.pauses_until).min();
         if let Some(due) = due {
@@ -212,7 +208,7 @@ impl Pipe {
         }
     }
 
-    /// Takes the first piece of a block that is sent in pieces; the rest is sent next.
+    /// Takes the first piece of a block that is sent in pieces, and keeps the rest for later.
     fn slice(&mut self, mut block: Block, now: Instant) -> Block {
         let Some((size, pause)) = block.pieces else { return block };
         self.pauses_until = Some(now + pause);

@@ -1,4 +1,4 @@
-//! Decompression of an answer, with a limit of its size.
+//! Decompresses a webhook's answer, up to a maximum size.
 
 use std::io::Read as _;
 
@@ -16,8 +16,8 @@ pub enum Problem {
     Broken(String),
 }
 
-/// Decompresses an answer. At most `most` bytes and one more are produced. An answer may consist of several gzip
-/// members, as for Go.
+/// Decompresses an answer to at most `most` bytes, plus one byte that shows that the answer is too large. An answer may
+/// consist of several gzip members, as in Go.
 ///
 /// # Errors
 ///

@@ -1,7 +1,6 @@
 //! Checks whether Go can parse a `Content-Type` (`mime.ParseMediaType`). Any media type that Go can parse is accepted,
 //! because kube-apiserver decodes a webhook's answer regardless of its type.
 
-/// The error in a `Content-Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The text before the parameters is empty or no token.
@@ -13,7 +12,7 @@ pub enum Problem {
     /// The subtype is missing, for example `text/`.
     #[error("mime: expected token after slash")]
     NoSubtype,
-    /// Other text follows the type, for example `text/html x`.
+    /// Text that is no parameter follows the type, for example `text/html x`.
     #[error("mime: unexpected content after media subtype")]
     Trailing,
     /// A parameter is incomplete, for example `text/html; charset`.

@@ -1,5 +1,5 @@
 //! Reads the fields of an answer as kube-apiserver's decoder does. Unknown fields are skipped. If a key is present
-//! twice, the values are merged. A field of the wrong type makes the whole answer invalid.
+//! twice, the values are merged. A field whose value has the wrong type makes the whole answer invalid.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,7 +32,7 @@ pub(crate) struct Answered<'a> {
     pub warnings: Vec<String>,
 }
 
-/// Why the text is no `AdmissionReview` of the expected version.
+/// Why an answer's text is no `AdmissionReview` of the expected version.
 #[derive(Debug)]
 pub(crate) enum Problem {
     Syntax(String),
@@ -76,7 +76,7 @@ pub(crate) fn read(text: &str, version: Version) -> Result<Parts<'static>, Probl
     })
 }
 
-/// `apiVersion` and `kind` of a text. The decoder ignores the case of only these two keys.
+/// `apiVersion` and `kind` of an answer. Go's decoder ignores upper and lower case in these two keys only.
 #[derive(Default)]
 struct Meant {
     api_version: String,
@@ -115,7 +115,7 @@ impl Meant {
         Ok(meant)
     }
 
-    /// Whether `apiVersion` and `kind` are those of an `AdmissionReview`; missing values count as right.
+    /// Whether `apiVersion` and `kind` are right for an `AdmissionReview`; missing values count as right.
     fn is(&self, version: Version) -> bool {
         let (group, name) = match self.api_version.split_once('/') {
             _ if self.api_version == "/" => ("", ""),
@@ -128,7 +128,8 @@ impl Meant {
     }
 }
 
-/// A key in lower case, as Go compares keys: ASCII letters, and the two other letters that Go treats as `k` and `s`.
+/// Converts a key to lower case as Go does to compare keys: ASCII letters, and the two other letters that Go treats as
+/// `k` and `s`.
 fn folded(key: &str) -> String {
     let fold = |letter: char| match letter {
         '\u{212a}' => 'k',
@@ -187,7 +188,7 @@ const DETAILS: Shape = Shape::Fields(&[
 
 const CAUSE: Shape = Shape::Fields(&[("reason", Shape::Text), ("message", Shape::Text), ("field", Shape::Text)]);
 
-/// The fields of a request, because some webhooks send the request back.
+/// The fields of `request` in an `AdmissionReview`, which some webhooks send back.
 const REQUEST: Shape = Shape::Fields(&[
     ("uid", Shape::Text),
     ("kind", KIND),

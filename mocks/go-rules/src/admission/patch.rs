@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::{Asked, Refusal, Version};
 
-/// Base64 like Go's `base64.StdEncoding`: with padding, and with any unused bits in the last character.
+/// Base64 like Go's `base64.StdEncoding`: padding is required, and the unused bits of the last character may have any
+/// value.
 pub(crate) const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
@@ -19,7 +20,7 @@ pub(crate) fn without_breaks(text: &str) -> Cow<'_, str> {
     if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
 }
 
-/// The changes in an answer; `None` for a denial and for a patch without operations.
+/// Reads the changes in an answer; `None` for a denial and for a patch without operations.
 pub(crate) fn read(
     patch: Option<&str>,
     kind: Option<&str>,

@@ -1,4 +1,4 @@
-//! The fast path, which reads the answers of nearly every webhook without a copy. The fast path accepts an answer in
+//! The fast path: reads the answers of nearly every webhook without copying them. The fast path accepts an answer in
 //! which each known field occurs at most once and has the right type. [`super::parts`] reads all other answers, as
 //! leniently as Go.
 
@@ -48,12 +48,13 @@ struct Status<'a> {
     code: i32,
 }
 
-/// An empty `metadata`, the only one that the fast path accepts.
+/// An empty `metadata`; the fast path accepts no other.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// A text that is copied only if it contains escapes. Serde borrows within an `Option` only for a type like this.
+/// A text that is copied only if it contains escapes. Serde borrows a text within an `Option` only if the text has a
+/// type of its own.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -24,11 +24,11 @@ pub(crate) enum Shape {
     Fields(&'static [(&'static str, Shape)]),
     /// A pointer: null removes the present value.
     Pointer(&'static Shape),
-    /// A value that is skipped, so any content is right.
+    /// A value that is skipped, whatever it contains.
     Any,
 }
 
-/// Reads a value into `into`, which may already have a value.
+/// Reads a value as Go type `shape` into `into`, which may already contain a value that is merged.
 pub(crate) fn read<'de, D: Deserializer<'de>>(shape: &Shape, into: &mut Value, from: D) -> Result<(), D::Error> {
     Reading { shape, into }.deserialize(from)
 }
@@ -49,7 +49,7 @@ impl<'de> DeserializeSeed<'de> for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// The shape to which a pointer leads.
+    /// The type of the value to which a pointer points; other types are returned unchanged.
     fn kind(&self) -> &Shape {
         match self.shape {
             Shape::Pointer(inner) => inner,

@@ -48,8 +48,8 @@ fn right_answers_are_read() {
     assert!(check(r#"{"uid":"UID","patch":"","allowed":true,"patchType":null}"#).unwrap().patch.is_none());
 }
 
-/// If a key is present twice, both values count. Unknown keys are skipped, as are keys in another case except `kind`
-/// and `apiVersion`.
+/// If a key is present twice, its values are merged. Unknown keys are skipped, as are known keys in upper case, except
+/// `kind` and `apiVersion`.
 #[test]
 fn keys_are_those_of_go() {
     let twice = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"UID"},"more":[1],"response":{"allowed":true,"Allowed":false}}"#;

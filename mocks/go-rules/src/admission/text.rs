@@ -19,7 +19,7 @@ pub(crate) fn json_of(body: &[u8]) -> Result<Cow<'_, str>, String> {
     if value.is_object() { Ok(Cow::Owned(value.to_string())) } else { Err("it is no object".to_owned()) }
 }
 
-/// The text with U+FFFD instead of each unpaired surrogate.
+/// Replaces each unpaired surrogate in a JSON text by U+FFFD.
 fn paired(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -47,7 +47,7 @@ fn paired(text: &str) -> String {
     out
 }
 
-/// The number of a `\u` escape at the beginning of a text.
+/// The code unit of a `\u` escape at the beginning of a text.
 fn surrogate(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?

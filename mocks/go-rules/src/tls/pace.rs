@@ -1,4 +1,4 @@
-//! The time by which certificates are checked if a subject's clock runs faster than the machine's.
+//! The clock by which certificates are checked if a subject's clock runs faster than the machine's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -13,10 +13,10 @@ use super::leaf;
 
 /// Accepts certificates that a certificate in `trusted` has signed, and the certificates in `trusted` themselves.
 ///
-/// For Go (`Certificate.Verify` of crypto/x509) every trusted certificate is a chain by itself. Examples are a server
-/// certificate in a `caBundle`, as envtest and many charts write it, and one that is its own CA, as `openssl req -x509`
-/// makes it. rustls's own verifier looks for an issuer, and refuses every server certificate that is marked as a CA.
-/// Dates, purpose and names of the certificate are checked all the same.
+/// For Go (`Certificate.Verify` of crypto/x509) every trusted certificate is a complete chain without its issuer.
+/// Examples are a server certificate in a `caBundle`, as envtest and many charts write it, and a certificate that is
+/// its own CA, as `openssl req -x509` makes it. rustls's own verifier requires an issuer, and refuses every server
+/// certificate that is marked as a CA. The returned verifier still checks dates, purpose and names of the certificate.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
     }
 
-    /// A time in 2025, or this number of years later.
+    /// The start of 2025 plus this number of years.
     fn at(years: u64) -> UnixTime {
         UnixTime::since_unix_epoch(Duration::from_secs((55 + years) * 31_556_952))
     }

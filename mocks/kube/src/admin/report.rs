@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 
 /// Maximum number of open watches that the statistics list one by one.
 const WATCHES_MAX: usize = 1000;
-/// Estimated memory of an object in addition to its JSON: map nodes, facts and reference counts.
+/// Estimated memory of an object in addition to its JSON: map nodes, values for selectors and reference counts.
 const OBJECT_OVERHEAD_BYTES: usize = 640;
 /// Estimated memory of an event in the history in addition to its JSON.
 const EVENT_OVERHEAD_BYTES: usize = 160;

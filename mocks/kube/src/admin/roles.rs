@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const API_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The YAML documents for one user, for one program, or for all users.
+/// The roles and bindings of one user, of one program, or of all users, as YAML documents.
 pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>) -> Result<String, Failure> {
     let record = &cluster.permissions;
     let objects = match (user, program) {
@@ -36,8 +36,8 @@ pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>)
     Ok(documents.join("---\n"))
 }
 
-/// The roles and bindings for used permissions: one `Role` for each namespace, and one `ClusterRole` for permissions
-/// without a namespace.
+/// Makes the roles and bindings for used permissions: one `Role` for each namespace, and one `ClusterRole` for
+/// permissions without a namespace.
 fn objects(owner: &str, users: &[String], used: &[Permission]) -> Vec<Value> {
     let name = format!("{}-minimal", object_name(owner));
     let subjects: Vec<Value> = users.iter().map(|user| subject(user)).collect();

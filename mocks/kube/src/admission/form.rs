@@ -1,8 +1,8 @@
 //! The versions and APIs in which a webhook sees a request's objects.
 //!
-//! Owns `matchPolicy: Equivalent` of webhooks. With this policy, a webhook may see a request for one version of a
-//! resource in another version, or in another API of the same objects; the webhook's changes are converted back
-//! (Kubernetes documentation, "Matching requests: matchPolicy"). This module must not know the rules of webhooks.
+//! With `matchPolicy: Equivalent`, a webhook may see a request for one version of a resource in another version, or in
+//! another API of the same objects; the webhook's changes are converted back (Kubernetes documentation, "Matching
+//! requests: matchPolicy"). This module must not know which requests a webhook's rules match.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::conversion;
 pub(super) struct Form {
     pub resource: Arc<Resource>,
     pub version: Arc<str>,
-    /// The kind of the body if a subresource has its own kind, which is the same in every version of the resource.
+    /// The kind of the request's body if a subresource has its own kind, which is the same in every version of the
+    /// resource.
     instead: Option<&'static Other>,
 }
 
@@ -38,7 +39,7 @@ const BINDING: Other = Other { group: "", version: "v1", kind: "Binding" };
 const EVICTION: Other = Other { group: "policy", version: "v1", kind: "Eviction" };
 const TOKEN_REQUEST: Other = Other { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 
-/// A request's objects in the form that a webhook sees.
+/// A request's objects in the version and API that a webhook sees.
 #[derive(Debug)]
 pub(super) struct Seen<'a> {
     pub form: Form,
@@ -98,7 +99,7 @@ impl Form {
         }
     }
 
-    /// Converts an object from this form into the form `to`.
+    /// Converts an object from this version and API into those of `to`.
     pub async fn convert(&self, call: &Call, to: &Self, value: &mut Value) -> Result<(), Failure> {
         if self.is(to) || self.instead.is_some() || !value.is_object() {
             return Ok(());
@@ -123,7 +124,7 @@ impl Form {
 }
 
 impl<'a> Seen<'a> {
-    /// The request's objects in the form that the rules of a webhook name.
+    /// Converts the request's objects into the version and API that the rules of a webhook name.
     pub async fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Result<Self, Failure> {
         let (asked, call) = (Form::asked(attempt.call), attempt.call);
         let old = match attempt.old {

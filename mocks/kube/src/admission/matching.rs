@@ -18,7 +18,7 @@ use crate::webhooks::{Hook, Hooks, MatchPolicy, Matches, Rule, Target};
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// The mutating and validating webhook configurations, sorted by name; `true` means mutating.
+/// All webhook configurations, sorted by name; `true` marks mutating ones, `false` validating ones.
 pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(bool, Arc<Version>)> {
     let mut found = Vec::new();
     for (full_name, mutating) in [(MUTATING, true), (VALIDATING, false)] {
@@ -45,8 +45,9 @@ pub(super) fn is_exempt(resource: &Resource) -> bool {
 }
 
 impl Matches {
-    /// Returns the form in which the webhook or policy sees the object; `None` if the request does not match. The rules
-    /// are checked first, then the namespace's labels, then the labels of the object or of its old state.
+    /// Returns the version and API in which the webhook or policy sees the object; `None` if the request does not
+    /// match. The rules are checked first, then the namespace's labels, then the labels of the object or of its old
+    /// state.
     pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
         let form = self.matching_form(attempt)?;
         let selected = self.namespace_matches(attempt, object)
@@ -56,7 +57,8 @@ impl Matches {
         selected.then_some(form)
     }
 
-    /// The first form of the object that a rule of the webhook matches; the form in the request is tried first.
+    /// The first version and API of the object that a rule of the webhook matches; those of the request are tried
+    /// first.
     fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
         let any = |rules: &[Rule], form: &Form| rules.iter().any(|rule| rule.matches(attempt, form));
         let matches =

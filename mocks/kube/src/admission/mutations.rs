@@ -14,7 +14,7 @@ use super::{Attempt, Operation, review, settle};
 use crate::webhooks::{FailurePolicy, Mutation, Policies, Policy};
 
 /// Lets the policies change `object`; returns whether a policy changed it. If `again` is set, only policies with
-/// `reinvocationPolicy: IfNeeded` are asked.
+/// `reinvocationPolicy: IfNeeded` are evaluated.
 pub(super) async fn mutate(
     attempt: &Attempt<'_>,
     policies: &Policies,
@@ -103,7 +103,7 @@ fn conditions_hold(
     policies::conditions_hold(policy, &Evaluation::new(&input, around))
 }
 
-/// Returns the object after one mutation.
+/// Evaluates one mutation of a policy; returns the changed object.
 fn mutated(
     attempt: &Attempt<'_>,
     policy: &Policy,

@@ -1,7 +1,7 @@
 //! The admission plugins of kube-apiserver that complete or refuse objects before webhooks see them ("Admission Control
 //! in Kubernetes", the plugins that are on by default).
 //!
-//! Owns the order of the plugins, as the documentation recommends it. `verbs` does the checks of the plugin
+//! Owns the order of the plugins, which the documentation recommends. The module `verbs` does the checks of the plugin
 //! `NamespaceLifecycle`. The plugin `ServiceAccount` runs only with `Config::furnished_namespaces`, because without
 //! that setting no service account exists. Each plugin runs only for some kinds, mainly pods and volume claims.
 
@@ -63,7 +63,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
     }
 }
 
-/// Asks `ResourceQuota`, the last plugin, about a new object. Validating webhooks see the object before.
+/// Lets `ResourceQuota`, the last plugin, refuse a new object. Validating webhooks see the object before.
 pub(super) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     match attempt.operation {
         Operation::Create if attempt.call.target.subresource.is_none() => quota::validate(attempt, object),

@@ -1,7 +1,7 @@
 //! `ValidatingAdmissionPolicy`: rules in CEL that refuse objects before they are stored (KEP-3488).
 //!
-//! Owns the choice of policies, bindings and parameters for a request, and the effect of their answers. The module
-//! `webhooks::policy` parses policies and bindings when one changes. Requests for policies and bindings are exempt.
+//! Owns the choice of policies, bindings and parameters for a request, and the effect of failed validations. The module
+//! `webhooks::policy` parses policies and bindings when one changes. No policy sees requests for policies and bindings.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ struct Denial {
     reason: String,
 }
 
-/// Lets the validating policies refuse the object that would be stored; returns their warnings.
+/// Lets the validating policies refuse the object before it is stored; returns their warnings.
 pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Value) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     for policy in &policies.validating {
@@ -95,7 +95,7 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
     Ok(warnings)
 }
 
-/// Returns the failed validations of a policy, for each object of parameters. The error says why the policy has no
+/// Returns the failed validations of a policy, for each of its parameter objects. The error says why the policy has no
 /// parameters.
 async fn judge(
     attempt: &Attempt<'_>,
@@ -148,8 +148,8 @@ fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Ve
     denials
 }
 
-/// Whether all conditions of a policy hold. One that does not hold decides, even after one that fails. Conditions have a
-/// budget of their own.
+/// Whether all match conditions of a policy hold. If one condition is false, the result is false even if another fails.
+/// Match conditions have a cost budget of their own.
 pub(super) fn conditions_hold(policy: &Policy, evaluation: &Evaluation<'_>) -> Result<bool, String> {
     let (mut budget, mut failed) = (BUDGET, None);
     for condition in &policy.conditions {
@@ -164,8 +164,8 @@ pub(super) fn conditions_hold(policy: &Policy, evaluation: &Evaluation<'_>) -> R
     failed.map_or(Ok(true), Err)
 }
 
-/// The message for the client: the result of `messageExpression`, or else `message`, or else the source of the
-/// expression.
+/// The client's message for a failed validation: the result of `messageExpression`, or else `message`, or else the
+/// source of the expression.
 fn message<'a>(validation: &'a Validation, evaluation: &Evaluation<'a>, budget: &mut u64) -> String {
     let made = validation.message_program.as_ref().and_then(|program| evaluation.text(program, budget).ok().flatten());
     let made = made.map(|text| text.trim().to_owned());
@@ -190,7 +190,7 @@ pub(super) fn bound_parameters(
     }
 }
 
-/// The objects that a binding names as parameters. The error says why there are no parameters.
+/// The objects that a binding names as parameters. The error says why the binding has no parameters.
 fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of: &Value) -> Result<Vec<Value>, String> {
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();
@@ -226,7 +226,6 @@ fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of:
     }
 }
 
-/// Returns the `Namespace` object of a request.
 pub(super) fn namespace(attempt: &Attempt<'_>) -> Option<Value> {
     let name = attempt.call.target.namespace.as_deref()?;
     let cluster = attempt.call.cluster();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::form::{Form, Seen};
 use super::{Attempt, Operation};
 
-/// The field `request` of an `AdmissionReview`, without the old and the new object.
+/// Makes the field `request` of an `AdmissionReview`, without the old and the new object.
 pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     let call = attempt.call;
     let asked = Form::asked(call);

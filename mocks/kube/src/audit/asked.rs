@@ -1,8 +1,8 @@
 //! The complete record of the requests of followed users.
 //!
 //! Owns the bounded log of finished requests. The harness takes the requests out of the log. If the harness is too
-//! slow, requests are lost, and the harness gets their number. The log contains only requests of users that a harness
-//! follows.
+//! slow, requests are lost, and the harness gets the number of lost requests. The log contains only requests of users
+//! that a harness follows.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MESSAGE_MAX: usize = 400;
 /// Longest continue token that is kept, in bytes.
 const CONTINUE_MAX: usize = 80;
 
-/// The side that ended a request.
+/// The cause of a request's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
     /// The server ended the request with a complete answer or the clean end of a stream.
@@ -45,16 +45,16 @@ pub struct RequestFact {
     /// The request with the status of its answer; 0 if the server sent no answer.
     pub record: RequestRecord,
     pub about: About,
-    /// The time of the request's end in microseconds since the epoch, and the side that ended the request; `None` for
+    /// The time of the request's end in microseconds since the epoch, and whether client or server ended it; `None` for
     /// an open watch.
     pub ended: Option<(u64, EndedBy)>,
     /// The times in microseconds since the epoch at which the first and the last object version were sent on a watch.
     pub objects_us: Option<(u64, u64)>,
-    /// Texts from the answer that no other record has; `None` if the answer has no such text.
+    /// Texts of the request and its answer that `record` lacks; `None` if there are none.
     pub said: Option<Arc<Said>>,
 }
 
-/// Texts from an answer.
+/// Texts of a request and its answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// The name of the object that the request creates, if only the request body contains it; at most 253 bytes.
@@ -63,7 +63,7 @@ pub struct Said {
     pub message: String,
 }
 
-/// The objects in an answer.
+/// The number and revisions of the objects in an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct About {
     /// Number of items in a list, or of object versions that were sent on a watch.
@@ -72,13 +72,12 @@ pub struct About {
     pub revision: Option<u64>,
     /// The newest revision that a bookmark on the watch contained.
     pub bookmark: Option<u64>,
-    /// The `code` of an `ERROR` event on the watch.
     pub error_code: Option<u16>,
     /// The number of an accepted watch, as in [`super::Sending`].
     pub watch: Option<u64>,
 }
 
-/// The parameters of a request, from its path and query.
+/// The parameters in the path and query of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// `list`, `watch`, `get`, `create`, `update`, `patch`, `delete` or `deletecollection`; empty if the path is not a
@@ -88,22 +87,15 @@ pub struct Asked {
     pub resource: String,
     pub namespace: Option<String>,
     pub name: Option<String>,
-    /// The parameter `resourceVersion`.
     pub revision: Option<String>,
-    /// The parameter `resourceVersionMatch`.
     pub revision_match: Option<String>,
     pub limit: Option<u64>,
     /// The parameter `continue`, at most 80 bytes.
     pub continues: Option<String>,
-    /// The parameter `labelSelector`.
     pub labels: Option<String>,
-    /// The parameter `fieldSelector`.
     pub fields: Option<String>,
-    /// The parameter `allowWatchBookmarks`.
     pub bookmarks: bool,
-    /// The parameter `sendInitialEvents`.
     pub send_initial_events: Option<bool>,
-    /// The parameter `timeoutSeconds`.
     pub timeout_s: Option<u64>,
 }
 
@@ -118,7 +110,7 @@ pub(crate) struct RequestLog {
 struct Waiting {
     facts: VecDeque<RequestFact>,
     lost: u64,
-    /// All resources that the user ever requested, with or without an answer; at most [`RESOURCES_MAX`].
+    /// All resources that the user ever requested, even if no answer was sent; at most [`RESOURCES_MAX`].
     resources: BTreeSet<String>,
 }
 
@@ -163,7 +155,6 @@ impl RequestFact {
 }
 
 impl Said {
-    /// The texts of a refused request.
     pub(crate) fn refused(name: &str, message: &str) -> Arc<Self> {
         Arc::new(Self { name: cut(name, NAME_MAX).to_owned(), message: cut(message.trim(), MESSAGE_MAX).to_owned() })
     }
@@ -199,7 +190,7 @@ impl RequestLog {
         }
     }
 
-    /// Whether the user ever requested a resource, with or without an answer.
+    /// Whether the user ever requested a resource, even if no answer was sent.
     pub fn asked_for(&self, resource: &str) -> bool {
         self.inner.lock().resources.contains(resource)
     }
@@ -227,7 +218,8 @@ impl Following {
         Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))
     }
 
-    /// Notes the answer to the request. All requests except watches end when their answer goes to the connection.
+    /// Records the answer to the request. All requests except watches end when their answer is passed to the
+    /// connection.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         self.fact.record.status = status;
         self.fact.about = about;
@@ -239,7 +231,7 @@ impl Following {
         }
     }
 
-    /// Notes object versions that were sent on the watch.
+    /// Records object versions that were sent on the watch.
     pub fn sent(&mut self, objects: u64, revision: u64, now_us: u64) {
         let about = &mut self.fact.about;
         about.objects += objects;
@@ -247,23 +239,23 @@ impl Following {
         self.fact.objects_us = Some((self.fact.objects_us.map_or(now_us, |(first_us, _)| first_us), now_us));
     }
 
-    /// Notes a bookmark that was sent on the watch.
+    /// Records a bookmark that was sent on the watch.
     pub fn bookmarked(&mut self, revision: u64) {
         let about = &mut self.fact.about;
         about.bookmark = about.bookmark.max(Some(revision));
     }
 
-    /// Notes an `ERROR` event that was sent on the watch.
+    /// Records an `ERROR` event that was sent on the watch.
     pub fn failed(&mut self, code: u16) {
         self.fact.about.error_code = Some(code);
     }
 
-    /// Notes that the server, not the client, ends the stream of the watch.
+    /// Records that the server, not the client, ends the stream of the watch.
     pub fn ends(&mut self, by: EndedBy) {
         self.ended_by = Some(by);
     }
 
-    /// Notes the end of the request.
+    /// Records the end of the request.
     pub fn over(self: Box<Self>, now_us: u64) {
         let Self { audit, mut fact, ended_by } = *self;
         fact.ended = Some((now_us, ended_by.unwrap_or(EndedBy::Client)));
@@ -272,7 +264,7 @@ impl Following {
 }
 
 impl OwnConnection {
-    /// Notes that this user sent the first request on a connection.
+    /// Records that this user sent the first request on a connection.
     pub fn first_use(audit: &Arc<UserAudit>) -> Self {
         audit.connection_opened();
         Self(audit.clone())

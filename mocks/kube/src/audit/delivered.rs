@@ -1,8 +1,7 @@
 //! The delivery progress of one watch, measured by bytes that left the process.
 //!
-//! Owns the difference between bytes that the HTTP library has and bytes that were flushed to the socket. The
-//! connection counts its completed flushes. If the library got bytes before a flush and the flush has completed, the
-//! bytes have left the process.
+//! Distinguishes bytes that the HTTP library has from bytes that were flushed to the socket. The connection counts its
+//! completed flushes. If the library got bytes before a flush that has completed, the bytes have left the process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,11 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Microseconds from a flush to a reset after which the flushed bytes count as read. A reset discards bytes that the
-/// client's kernel holds unread.
+/// If a reset comes more than this many microseconds after a flush, the flushed bytes count as read. A reset discards
+/// bytes that the client's kernel holds unread.
 const READ_WITHIN_US: u64 = 1_000_000;
-/// Marks within this time (in microseconds) are merged into one, so that the history of the last second has only a few
-/// entries.
+/// Marks within this time, in microseconds, are merged into one mark, so that the last second has only a few marks.
 const GRAIN_US: u64 = 100_000;
 
 #[derive(Debug)]
@@ -35,8 +33,8 @@ struct Inner {
     reset_us: Option<u64>,
 }
 
-/// At `at_us`, everything up to `revision` had left the process. Marks that are close in time are merged into one mark,
-/// which began at `since_us`.
+/// At `at_us`, all versions up to `revision` had left the process. Marks that are close in time are merged into one
+/// mark, which began at `since_us`.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     revision: u64,
@@ -55,7 +53,7 @@ impl Delivered {
         self.start
     }
 
-    /// Notes that the HTTP library now has all versions up to `revision`.
+    /// Records that the HTTP library now has all versions up to `revision`.
     pub fn handed(&self, revision: u64, now_us: u64) {
         let flushes = self.flushes.load(Ordering::Acquire);
         let mut inner = self.inner.lock();
@@ -71,7 +69,7 @@ impl Delivered {
         self.inner.lock().settle(self.flushes.load(Ordering::Acquire), now_us);
     }
 
-    /// Notes that the store was restored to revision `to`: deliveries of higher revisions do not count in the new
+    /// Records that the store was restored to revision `to`: deliveries of higher revisions do not count in the new
     /// timeline.
     pub fn rewound(&self, to: u64) {
         let mut inner = self.inner.lock();
@@ -83,7 +81,8 @@ impl Delivered {
         }
     }
 
-    /// Notes that the stream was reset: the client may not have read bytes that left within the last second.
+    /// Records that the stream was reset: the client may not have read bytes that left the process within the last
+    /// second.
     pub fn was_reset(&self, now_us: u64) {
         self.inner.lock().reset_us = Some(now_us);
     }

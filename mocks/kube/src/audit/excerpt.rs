@@ -1,17 +1,17 @@
-//! Excerpts of stream lines: the type of the event, and the text around the object's name and revision.
+//! Excerpts of lines that watches sent: the type of the event, and the text around the object's name and revision.
 //!
 //! Owns where a long line is cut. An object may have kilobytes before its name (annotations, managed fields), so the
 //! beginning of a line does not identify the object.
 
-/// Longest line that is shown whole, in characters.
+/// Longest line that is not cut, in characters.
 const WHOLE_MAX: usize = 240;
 /// Number of characters at the line's beginning that are shown: enough for the type of the event.
 const HEAD: usize = 30;
 /// Number of characters that are shown before and after the name, and before and after the revision.
 const AROUND: usize = 50;
 
-/// A short line unchanged; of a long line, the beginning and the text around the object's name and revision. The line
-/// may lack the name.
+/// Returns a short line unchanged; of a long line, returns the beginning and the text around the object's name, if the
+/// line contains it, and revision.
 pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
     let line: Vec<char> = line.trim_end().chars().collect();
     if line.len() <= WHOLE_MAX {
@@ -33,7 +33,7 @@ pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
     shown(&line, &pieces)
 }
 
-/// The pieces of the line in order, with dots for omitted text.
+/// The pieces of a line in order, with dots for omitted text.
 fn shown(line: &[char], pieces: &[(usize, usize)]) -> String {
     let (mut text, mut end) = (String::new(), 0);
     for &(from, to) in pieces {
@@ -53,7 +53,8 @@ fn shown(line: &[char], pieces: &[(usize, usize)]) -> String {
 mod tests {
     use super::*;
 
-    /// An excerpt of a long line shows the name and the revision, wherever they are, and shows no text twice.
+    /// An excerpt of a long line shows the object's name and revision, wherever they are in the line, and shows no text
+    /// twice.
     #[test]
     fn a_long_line_is_cut_round_the_name_and_the_revision() {
         let fields = "f:x ".repeat(900);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Maximum number of texts that are kept so that requests with equal texts share them: one for each value of a byte.
+/// Size of the table of texts that equal requests share: one entry for each value of one byte of a text's hash.
 const TEXTS_MAX: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +43,11 @@ struct Inner {
     ring: VecDeque<Kept>,
     /// Number of requests that were ever added.
     pushed: u64,
-    /// Texts of newer requests by hash, because most requests repeat the paths and user agents of others.
+    /// Texts of recent requests by hash, because most requests repeat the paths and user agents of others.
     texts: Vec<Option<Arc<str>>>,
 }
 
-/// A request in compact form, which needs a third of the memory of its record.
+/// A compact copy of a request, which needs a third of the memory of its record.
 #[derive(Debug)]
 struct Kept {
     at_us: u64,
@@ -93,8 +93,8 @@ impl RequestRing {
         inner.pushed += 1;
     }
 
-    /// The requests after the first `seen`, in the order of their answers. Returns the total number so far, the number
-    /// of new requests that were dropped, and the other new requests.
+    /// Returns the total number of requests so far; of the requests after the first `seen`, the number of dropped
+    /// requests; and the other requests in the order of their answers.
     pub fn since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         let inner = self.inner.lock();
         let kept = inner.ring.len() as u64;
@@ -114,7 +114,7 @@ impl RequestRing {
 }
 
 impl Inner {
-    /// The text, shared with an earlier request that has the same text, if that request is still kept.
+    /// Returns a text that is shared with a recent request with the same text, if there is one.
     fn shared(&mut self, text: &str) -> Arc<str> {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);

@@ -1,8 +1,8 @@
 //! The state that the server has shown to each client cache, and when. A client acts on the state in its cache.
 //!
 //! Owns the bounded log of the states that watches showed to caches. The harness takes the entries out of the log. If
-//! the harness is too slow, entries are lost, and the harness gets their number. The log stays empty until a harness
-//! follows the log.
+//! the harness is too slow, entries are lost, and the harness gets the number of lost entries. The log stays empty
+//! until a harness follows the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const CACHE: &str = "allowWatchBookmarks=true";
 /// Query parameters with which a watch shows only some objects of a kind, so that missing versions prove nothing.
 const SELECTORS: [&str; 2] = ["labelSelector=", "fieldSelector="];
 
-/// One change of the state that a cache has been shown.
+/// One change of the state that the server has shown to a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// The time of the change, in microseconds since the epoch.
@@ -27,11 +27,10 @@ pub struct Shown {
     pub user: Arc<str>,
     pub user_agent: Arc<str>,
     pub watch: u64,
-    /// The full name of the resource.
     pub resource: Arc<str>,
     /// The watched namespace; `None` means all namespaces.
     pub namespace: Option<String>,
-    /// The revision up to which all versions were shown.
+    /// The revision up to which the cache was shown all versions.
     pub through: u64,
     pub by: ShownBy,
 }
@@ -40,7 +39,7 @@ pub struct Shown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ShownBy {
-    /// A watch began at this revision: the client claims to know everything up to it.
+    /// A watch began at this revision: the client claims to know all versions up to it.
     Begun,
     /// A snapshot replaced the content of the cache.
     Snapshot,
@@ -70,7 +69,7 @@ impl ShownLog {
         (shown.drain(..).collect(), std::mem::take(lost))
     }
 
-    /// Adds an entry for an event of a watch, if the watch fills a cache with all objects of its kind.
+    /// Adds an entry for a watch, if the watch fills a cache with all objects of its kind.
     #[inline]
     pub fn note(&self, stream: &Stream, namespace: Option<&str>, by: ShownBy, through: u64, at_us: u64) {
         if self.on.load(Ordering::Acquire) && is_of_a_whole_cache(&stream.query) {

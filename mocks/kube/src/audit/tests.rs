@@ -1,4 +1,4 @@
-//! Tests of gaps and deliveries in the audit, without sockets.
+//! Tests of the audit, without sockets: versions that a list replaced, and versions that watches sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
-//! The bytes that the server sent to one user: how the newest versions were delivered, and the newest stream lines.
+//! The bytes that the server sent to one user: how the newest versions were delivered, and the newest lines of watches.
 //!
-//! Owns a bounded queue of deliveries, a bounded queue of stream lines, and the excerpts of lines. A batch that goes to
-//! a hundred watches makes one entry for each watch instead of one for each event.
+//! Owns a bounded queue of deliveries, a bounded queue of lines that watches sent, and the excerpts of these lines. A
+//! batch that goes to a hundred watches makes one entry for each watch instead of one for each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ const LINES_MAX: usize = 1024;
 /// Maximum number of deliveries of one version that are returned: the earliest ones.
 const SENDINGS_MAX: usize = 8;
 
-/// Longest time, in microseconds, between the timestamp of a write and the note of the write in this audit.
+/// Longest time, in microseconds, between the timestamp of a write and its recording in this audit.
 const NOTED_WITHIN_US: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Wire {
-    /// Writes to watches, oldest first, like the lines.
+    /// Writes to watches, oldest first.
     writes: VecDeque<Write>,
     versions: usize,
     lines: VecDeque<Lines>,
@@ -45,7 +45,7 @@ struct Write {
 #[derive(Debug)]
 enum What {
     Sent(u64),
-    /// The revisions of a batch that was sent whole, in ascending order.
+    /// A batch that was sent completely: its revisions in ascending order.
     SentAll(Arc<[u64]>),
     Withheld(u64, FaultId),
 }
@@ -63,7 +63,6 @@ enum Of {
     Batch(Arc<Batch>),
 }
 
-/// A borrowed stream line.
 #[derive(Debug, Clone, Copy)]
 struct Line<'a> {
     watch: u64,
@@ -87,8 +86,8 @@ impl Wire {
         self.note(Write { resource, watch, at_us, what: What::Withheld(revision, fault) });
     }
 
-    /// Forgets writes of revisions after `to` when the store is restored to `to`, because the new timeline does not
-    /// have them.
+    /// Removes writes of revisions after `to` when the store is restored to `to`, because the new timeline does not
+    /// contain them.
     pub fn rewound(&mut self, to: u64) {
         for write in &mut self.writes {
             if let What::SentAll(revisions) = &mut write.what {
@@ -153,8 +152,8 @@ impl Wire {
         found
     }
 
-    /// The lines of the watch whose lines came nearest to a version, `around` lines before and after. If two watches
-    /// are equally near, the watch whose line is nearest to the wanted time counts.
+    /// The lines of the watch that sent the wanted version, or the version nearest to it: `around` lines before and
+    /// after. If several watches qualify, the watch whose line is nearest to the wanted time counts.
     pub fn lines_round(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         let distance = |line: &Line<'_>| (line.revision.abs_diff(wanted.revision), line.at_us.abs_diff(wanted.at_us));
         let Some(nearest) = self.each_line().min_by_key(distance) else { return Vec::new() };

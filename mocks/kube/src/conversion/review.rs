@@ -1,7 +1,7 @@
 //! One `ConversionReview` (apiextensions.k8s.io/v1): the request to a webhook, and the checks of its answer.
 //!
 //! Owns the real server's checks of the answer and its error messages. Kind, version, name, namespace and uid in the
-//! answer must be right; of its other metadata, the server uses only labels and annotations.
+//! answer must be right; of all other metadata in the answer, the server uses only labels and annotations.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ pub(super) async fn convert(
     Ok(values)
 }
 
-/// Removes the fields of an object that the schema of its version does not have.
+/// Removes from an object the fields that the schema of its version lacks.
 fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
     let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {

@@ -1,7 +1,7 @@
 //! The certificates that an endpoint shows to new connections.
 //!
-//! Owns the TLS configurations of one endpoint: the correct configuration, and those that a fault uses instead. All
-//! configurations are made before the first connection, so that every handshake costs the same.
+//! Owns the TLS configurations of one endpoint: the correct configuration, and the configurations that faults use
+//! instead. All configurations are made before the first connection, so that every handshake takes the same time.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Certificates {
         })
     }
 
-    /// The same certificates with other protocols for ALPN; the preferred protocol is first.
+    /// Returns the same certificates with other protocols for ALPN; the preferred protocol is first.
     pub fn with_alpn(&self, alpn: &[&str]) -> Self {
         let offering = |config: &Arc<ServerConfig>| {
             let mut config = ServerConfig::clone(config);
@@ -69,7 +69,7 @@ impl Certificates {
         }
     }
 
-    /// The TLS configuration for a new connection; `instead` is the fault's certificate, if a fault is active.
+    /// The TLS configuration for a new connection; `instead` is the kind of certificate that an active fault wants.
     pub fn shown(&self, instead: Option<Kind>) -> Arc<ServerConfig> {
         let config = match instead {
             None => &self.right,

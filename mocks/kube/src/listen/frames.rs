@@ -1,9 +1,9 @@
 //! An HTTP/2 frame filter between TLS and the HTTP library. The filter removes client PINGs that a fault leaves
 //! unanswered, and inserts a GOAWAY between two frames.
 //!
-//! Owns finding the boundaries of frames in both directions (RFC 9113, section 4.1: a length of 24 bits, a type, flags,
-//! a stream), however the bytes are split into reads and writes. Without a fault, the filter does not change bytes, and
-//! holds at most one frame header. The filter must not answer or interpret frames.
+//! The filter finds the boundaries of frames in both directions (RFC 9113, section 4.1: a length of 24 bits, a type,
+//! flags, a stream), however the bytes are split into reads and writes. Without a fault, the filter changes no bytes,
+//! and buffers at most one frame header. The filter must not answer or interpret frames.
 
 use std::io;
 use std::pin::Pin;
@@ -33,15 +33,15 @@ pub(super) struct Frames<S> {
     outgoing: Outgoing,
     /// The highest HTTP/2 stream number that the client has used.
     last_stream: u32,
-    /// The frame that is being inserted, and the number of its bytes that are already written.
+    /// The frame that is being inserted, and the number of bytes of this frame that are already written.
     inserting: Option<(Vec<u8>, usize)>,
     /// Whether the connection closes after the inserted frame.
     closing: bool,
-    /// An error that is returned after the bytes that were read before it.
+    /// An error of the socket, which is returned after the bytes that were read before the error.
     failed: Option<io::Error>,
 }
 
-/// The position in the byte stream from the client.
+/// The filter's position in the byte stream from the client.
 #[derive(Debug)]
 enum Incoming {
     Preface(usize),
@@ -50,7 +50,7 @@ enum Incoming {
     Emitting {
         header: [u8; HEADER_BYTES],
         sent: usize,
-        /// Length of the header in bytes; shorter than a whole header only at the end of the stream.
+        /// Length of the frame header in bytes; shorter than a whole header only at the end of the stream.
         of: usize,
         payload: usize,
     },
@@ -64,7 +64,7 @@ struct Header {
     have: usize,
 }
 
-/// The position in the byte stream to the client.
+/// The filter's position in the byte stream to the client.
 #[derive(Debug, Default)]
 struct Outgoing {
     header: Header,
@@ -91,12 +91,12 @@ impl Header {
 }
 
 impl Outgoing {
-    /// Whether the next byte is the first one of a frame.
+    /// Whether the next byte is the first byte of a frame.
     fn at_boundary(&self) -> bool {
         self.header.have == 0 && self.payload == 0
     }
 
-    /// Moves the position behind bytes that were written.
+    /// Moves the position forward by bytes that were written.
     fn advance(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.payload > 0 {
@@ -133,8 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
     }
 
-    /// Inserts a waiting frame if the next byte begins a frame. The result is ready when no frame remains to be
-    /// inserted.
+    /// Inserts a waiting frame if the next byte begins a frame. Ready when no frame remains to be inserted.
     fn poll_insert(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.inserting.is_none() && !self.closing {
             if !self.outgoing.at_boundary() {
@@ -163,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Decides whether the HTTP library gets a frame of the client.
+    /// Decides whether a frame of the client is passed to the HTTP library or removed.
     fn decide(&mut self, header: Header) -> Incoming {
         let payload = header.payload();
         if header.kind() == TYPE_HEADERS {

@@ -1,9 +1,9 @@
-//! The two ends of a connection's byte stream: the TCP socket below TLS, and the counter of flushes above it.
+//! The two ends of a connection's byte stream: the TCP socket below TLS, and the counter of flushes above TLS.
 //!
 //! Owns closing a connection with a reset, freezing it by a fault, the deadline of writes, and counting completed
-//! flushes. While a fault freezes a connection, the socket reads and keeps incoming bytes up to a limit but does not
-//! serve them. By reading, the server notices that the client has left, because a socket without a client must not
-//! count as open.
+//! flushes. While a fault freezes a connection, the socket reads incoming bytes and keeps them up to a limit, but does
+//! not serve them. By reading, the server notices when the client has left, so that the connection no longer counts as
+//! open.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use mock_faults::{FaultId, Faults};
 /// Maximum number of bytes that a client can send into a frozen connection before the kernel makes the client wait.
 const ASIDE_BYTES_MAX: usize = 64 * 1024;
 
-/// A TCP connection that can end with a reset or freeze, and that ends if its peer does not read for too long.
+/// A TCP connection that can be reset or frozen, and that ends if its peer does not read for too long.
 #[derive(Debug)]
 pub(super) struct Socket {
     /// `None` only while the socket is being dropped.
@@ -32,7 +32,7 @@ pub(super) struct Socket {
     reset: Arc<AtomicBool>,
     handle: Arc<Handle>,
     faults: Arc<Faults>,
-    /// Where the TCP socket is kept if its connection ends while frozen, because the client must not see that end.
+    /// Keeps the TCP socket open if its connection ends while frozen, because the client must not see that end.
     grave: Grave,
     /// Bytes that were received while the connection was frozen.
     aside: BytesMut,
@@ -62,8 +62,8 @@ impl Socket {
         Pin::new(self.tcp.as_mut().expect("the socket is there until it is dropped"))
     }
 
-    /// The fault that stops all sending on the connection, if one is active. The task is woken when no fault stops the
-    /// sending any more.
+    /// The active fault that stops all sending on the connection. The task is woken when no fault stops the sending any
+    /// more.
     fn stands_still(&mut self, cx: &mut Context<'_>) -> Option<FaultId> {
         self.handle.wakes(cx.waker());
         let by = self.handle.frozen(Way::Out)?;

@@ -1,7 +1,7 @@
 //! A list as bytes, encoded piece by piece while the client reads it.
 //!
 //! Owns the bytes around and between the items. A list of a large store has hundreds of megabytes. If a client requests
-//! such a list and does not read it, memory contains only the addresses of the versions and one encoded piece.
+//! such a list and does not read the answer, memory contains only pointers to the versions and one encoded piece.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
 use crate::pretty::Indenter;
 
-/// Number of bytes that are encoded at a time. A list up to this length is one piece, and the head of the answer
-/// contains its length.
+/// Number of bytes that are encoded at a time. A list up to this length is one piece, and the answer then has a
+/// `Content-Length`.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// An encoded list; a short list is complete at once.
+/// A list in an answer: encoded at once if it is short, else piece by piece.
 pub(crate) enum List {
     Whole(Bytes),
     Pieces(Box<ListBody>),
@@ -28,7 +28,7 @@ pub(crate) struct ListBody {
     renderer: Renderer,
     type_of_item: TypeOfItem,
     items: std::vec::IntoIter<Arc<Version>>,
-    /// The bytes before the first item.
+    /// The bytes of the list before its first item.
     head: Vec<u8>,
     /// Whether the next item needs a comma before it.
     comma: bool,

@@ -1,7 +1,7 @@
 //! The key that signs tokens: P-256 or RSA, generated or read like kube-apiserver's
 //! `--service-account-signing-key-file`.
 //!
-//! Owns the differences between keys of the two algorithms. Keys on curves other than P-256 are refused.
+//! Owns the differences between P-256 and RSA keys. Keys on curves other than P-256 are refused.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -43,7 +43,7 @@ impl Key {
         Ok(Self::Curve(Box::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)))
     }
 
-    /// Reads a PEM key in the form PKCS#8, PKCS#1 or SEC 1.
+    /// Reads a PEM key: PKCS#8, PKCS#1 or SEC 1.
     pub fn read(pem: &str) -> Result<Self, Unusable> {
         let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(Unusable::Pem)?;
         let der = der.secret_der();
@@ -120,7 +120,7 @@ impl Key {
     }
 }
 
-/// The first value of a DER encoding (X.690, 8.1), and the bytes after it.
+/// The first value in some DER (X.690, 8.1), and the bytes after that value.
 fn value(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = der.get(1..)?.split_first()?;
     let (length, rest) = match usize::from(length) {

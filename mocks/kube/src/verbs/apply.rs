@@ -1,8 +1,8 @@
 //! The verb `apply`: server-side apply.
 //!
 //! Owns the order in which an applied object is checked: owners, type, fields that do not fit the type, conflicts,
-//! duplicate fields, name. The module also handles an object that another client creates or deletes at the same time.
-//! `patch::server_side` merges the applied object into the stored one.
+//! duplicate fields, name. The module also handles the case that another client creates or deletes the object at the
+//! same time. `patch::server_side` merges the applied object into the stored object.
 
 use mock_objects::status::{About, Cause, Failure};
 use mock_objects::{object, patch};
@@ -24,7 +24,7 @@ struct Intent<'a> {
     twice: Vec<String>,
 }
 
-/// Applies the fields in the body; creates the object if it does not exist. `twice` are messages about duplicate
+/// Applies the fields in the body; creates the object if it does not exist. `twice` contains messages about duplicate
 /// fields.
 pub(super) async fn answer(
     call: &Call,
@@ -66,7 +66,7 @@ pub(super) async fn answer(
 }
 
 impl<'a> Intent<'a> {
-    /// Checks an applied object and refuses an invalid one.
+    /// Checks an applied object, and refuses the object if it is invalid.
     fn read(call: &'a Call, mut applied: Value, twice: Vec<String>, status_only: bool) -> Result<Self, Failure> {
         check_manager(call)?;
         patch::check_intent(&applied)?;
@@ -98,7 +98,6 @@ impl<'a> Intent<'a> {
         Ok(Self { call, applied, by: manager(call, status_only), twice })
     }
 
-    /// The name in the path.
     fn name(&self) -> &'a str {
         self.call.target.name.as_deref().unwrap_or_default()
     }
@@ -114,7 +113,7 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// The new object made from the applied fields alone, and the warnings for the client.
+    /// The new object, made only from the applied fields, and the warnings for the client.
     fn alone(&self) -> Result<(Value, Vec<String>), Failure> {
         let name = self.name();
         let mut fresh = json!({"metadata": {"name": name}});

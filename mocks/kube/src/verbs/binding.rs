@@ -1,5 +1,5 @@
-//! `POST pods/NAME/binding`, with which a scheduler assigns a node, and the older form `POST bindings` with the pod's
-//! name in the body.
+//! `POST pods/NAME/binding`, with which a scheduler assigns a node, and the older request `POST bindings` with the
+//! pod's name in the body.
 //!
 //! Owns the checks of a `Binding`, and the changes that it makes to the pod. Webhooks see the `Binding` instead of the
 //! pod.
@@ -31,8 +31,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..done() })
 }
 
-/// Handles the older form of a binding, `POST bindings`. Webhooks see the creation of an object of the resource
-/// `bindings`.
+/// Handles the older request `POST bindings`. Webhooks see the creation of an object of the resource `bindings`.
 pub(super) async fn create_by_body(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut binding = decode(&call.content_type, &bytes)?;
@@ -106,7 +105,7 @@ fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets the node of the pod; the error says why the pod cannot be bound.
+/// Sets the pod's node; the error says why the pod cannot be bound.
 fn bind(pod: &mut Value, binding: &Value) -> Result<(), String> {
     if object::is_deleting(pod) {
         return Err("is being deleted, cannot be assigned to a host".to_owned());

@@ -1,7 +1,7 @@
 //! The verbs `delete` and `deletecollection`.
 //!
-//! Owns preconditions, propagation, grace periods and finalizers. This server has no kubelets that end pods. So a pod
-//! with a node stays until a client deletes it again without a grace period, as on a real server without kubelets.
+//! Owns preconditions, propagation, grace periods and finalizers. This server has no kubelets that end pods. A pod with
+//! a node therefore stays until a client deletes it again without a grace period, as on a real server without kubelets.
 
 mod grace;
 
@@ -47,7 +47,7 @@ pub(super) struct Options {
     pub uid: Option<String>,
     pub revision: Option<String>,
     pub dry_run: bool,
-    /// `gracePeriodSeconds`; if absent, the pod's own value is used.
+    /// The option `gracePeriodSeconds`; if absent, the pod's `terminationGracePeriodSeconds` is used.
     grace_s: Option<i64>,
 }
 
@@ -55,12 +55,12 @@ pub(super) struct Options {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Manner {
     pub propagation: Propagation,
-    /// The grace period of a pod in seconds; if absent, the pod's own value is used.
+    /// The grace period of a pod in seconds; if absent, the pod's `terminationGracePeriodSeconds` is used.
     pub grace_s: Option<i64>,
 }
 
 pub(super) enum Outcome {
-    /// The object is removed; the value is its last state.
+    /// The object was removed; the value is the object's last state.
     Gone(Value),
     /// The object waits for its finalizers.
     Waiting(Arc<Version>),
@@ -116,9 +116,9 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
     Err(Failure::stale(about))
 }
 
-/// Calls the admission webhooks for a deletion and deletes. Returns the warnings, and no outcome for a dry run. The
-/// webhooks are called again before a marked object is removed. Webhooks are not called if an earlier deletion makes
-/// this one unnecessary.
+/// Calls the admission webhooks for a deletion and deletes the object. Returns the outcome, which is `None` for a dry
+/// run, and the warnings. The webhooks are called again before a marked object is removed. The webhooks are not called
+/// if an earlier deletion makes this deletion unnecessary.
 async fn ask_and_delete(
     call: &Call,
     asked_for: &str,
@@ -151,7 +151,7 @@ fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool
         }
 }
 
-/// Calls the admission webhooks, which see only the old object.
+/// Calls the admission webhooks for a deletion; the webhooks see only the old object.
 async fn ask(call: &Call, name: &str, current: &Arc<Version>) -> Result<Vec<String>, Failure> {
     let chain = Chain::of(call);
     if chain.is_empty() {
@@ -243,7 +243,7 @@ fn gone(cluster: &Cluster, resource: &Resource, current: &Version, mut last: Val
     Ok(Outcome::Gone(last))
 }
 
-/// Does the next step of a deletion, with at most one commit.
+/// Continues the deletion of an object, with at most one commit.
 fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manner) -> Result<Outcome, Refused> {
     let mut value = current.value();
     let grace = grace::of(&value, resource, manner.grace_s);
@@ -414,7 +414,7 @@ fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
     propagation(policy).map(Some)
 }
 
-/// The propagation of a deletion if the client names none.
+/// The default propagation of a deletion.
 fn unsaid(resource: &Resource) -> Propagation {
     if resource.rules.orphans { Propagation::Orphan } else { Propagation::Background }
 }

@@ -1,8 +1,8 @@
 //! `POST pods/NAME/eviction`: a deletion that the pod's `PodDisruptionBudget` must allow ("API-initiated Eviction").
 //!
-//! Owns the order of steps of an eviction. `budget` decides whether a `PodDisruptionBudget` allows the eviction, and
-//! `delete` deletes the pod. Webhooks see the creation of an `Eviction` and the write of the budget's status, but not
-//! the deletion of the pod.
+//! Owns the order of operations in an eviction. `budget` decides whether a `PodDisruptionBudget` allows the eviction,
+//! and `delete` deletes the pod. Webhooks see the creation of an `Eviction` and the write of the budget's status, but
+//! not the deletion of the pod.
 
 mod budget;
 
@@ -38,7 +38,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &done) })
 }
 
-/// Deletes the pod if its `PodDisruptionBudget` allows it.
+/// Deletes the pod if its `PodDisruptionBudget` allows the disruption.
 async fn evict(call: &Call, options: &Options) -> Result<(), Failure> {
     let Some(pod) = unless_unguarded(call, options)? else { return Ok(()) };
     let catalogue = call.cluster().catalogue();
@@ -102,7 +102,7 @@ fn guarding(call: &Call, resource: &Resource, pod: &Version) -> Vec<Arc<Version>
     budgets
 }
 
-/// Sets the condition of the eviction in the pod and deletes the pod. The pod must still have the revision that the
+/// Sets the condition `DisruptionTarget` in the pod and deletes the pod. The pod must still have the revision that the
 /// client named, or the revision `fixed`.
 fn remove(call: &Call, options: &Options, fixed: Option<u64>) -> Result<(), Failure> {
     let (cluster, resource) = (call.cluster(), &call.resource);
@@ -128,7 +128,7 @@ fn remove(call: &Call, options: &Options, fixed: Option<u64>) -> Result<(), Fail
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Sets the condition of the eviction in the pod; returns the pod's new version.
+/// Sets the condition `DisruptionTarget` in the pod; returns the pod's new version.
 fn note(call: &Call, current: &Arc<Version>) -> Result<Arc<Version>, Refused> {
     let mut value = current.value();
     if !budget::note_eviction(&mut value, Timestamp::now()) {

@@ -1,7 +1,7 @@
 //! Code that bindings, evictions and token requests share, because all are POSTs to a subresource of a named object.
 //!
-//! Owns what webhooks see of such a request: the creation of the body, which is an object of another kind, instead of a
-//! change of the object in the path.
+//! For such a request, webhooks see the creation of the body, which is an object of another kind, instead of a change
+//! of the object in the path.
 
 use http::Method;
 use mock_objects::object;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::admission::{Attempt, Chain, Operation};
 use crate::call::Call;
 
-/// Sets the kind and namespace of a body from the path.
+/// Sets the kind and namespace of the request's body from the path.
 pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str) -> Result<(), Failure> {
     debug_assert_eq!(call.method, Method::POST);
     let Some(fields) = body.as_object_mut() else {
@@ -26,12 +26,12 @@ pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str
     Ok(())
 }
 
-/// Lets mutating webhooks change the body; returns their warnings.
+/// Lets mutating webhooks change the request's body; returns the webhooks' warnings.
 pub(super) async fn mutate(call: &Call, chain: &Chain, body: &mut Value) -> Result<Vec<String>, Failure> {
     Ok(chain.mutate(&attempt(call), body).await?.warnings)
 }
 
-/// Lets validating webhooks refuse the body; returns their warnings.
+/// Lets validating webhooks refuse the request's body; returns the webhooks' warnings.
 pub(super) async fn validate(call: &Call, chain: &Chain, body: &Value) -> Result<Vec<String>, Failure> {
     chain.validate(&attempt(call), body).await
 }

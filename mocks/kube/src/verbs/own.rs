@@ -1,5 +1,5 @@
 //! Writes of the server to its own API, which a real server sends over its loopback connection. The writes have the
-//! server's user name, bypass webhooks, and have an owner in `managedFields`.
+//! server's user name, bypass webhooks, and appear in `managedFields`.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ const NAME: &str = "system:apiserver";
 const GROUP: &str = "system:masters";
 const PROGRAM: &str = "kube-apiserver";
 
-/// Changes the status of an object in the namespace of `call`. If another client writes the object first, `next` is
-/// called again.
+/// Changes the status of an object in the namespace of `call`. `next` makes the new status; it is called again if
+/// another client writes the object first.
 pub(super) async fn change_status(
     call: &Call,
     resource: &Arc<Resource>,

@@ -20,7 +20,7 @@ use crate::audit::{About, Scope};
 use crate::call::Call;
 use crate::represent::{ListMeta, Renderer};
 
-/// The number of objects on a page of a list without `limit`.
+/// The maximum number of objects in a list without `limit`.
 const UNLIMITED: usize = usize::MAX;
 
 /// The position at which a paged list continues, in a token that is opaque to clients.
@@ -51,7 +51,7 @@ pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)).of(version.revision))
 }
 
-/// The version of an object that this endpoint shows: `current`, unless the endpoint lags.
+/// The version of an object that the request's endpoint shows: `current`, unless the endpoint lags.
 fn seen(call: &Call, name: &str, current: Option<Arc<Version>>) -> Option<Arc<Version>> {
     let (id, namespace) = (call.resource.id, call.namespace());
     call.cluster().read(|store| {
@@ -110,7 +110,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer { about, body: renderer.list(page.items, &meta).into(), ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 
-/// The list metadata of a page if the earlier pages had `already` objects.
+/// The list metadata of one page of a list, if the earlier pages had `already` objects.
 pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta {
     // The token comes from the client, so the sum must not overflow.
     let served = already.saturating_add(page.items.len());
@@ -122,7 +122,7 @@ pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta
     }
 }
 
-/// The objects that an informer with the parameters of this request follows.
+/// The resource, namespace and selectors of a request, which are those of the client's informer.
 pub(super) fn scope(call: &Call) -> Scope {
     Scope {
         resource: call.resource.id,
@@ -162,7 +162,7 @@ pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
     if wanted > current { Err(Failure::from_the_future(wanted, current)) } else { Ok(()) }
 }
 
-/// Moves the newest version to the front if a fault demands it.
+/// Moves the newest version to the front of a list if a fault demands that.
 pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
     if let Some(active) = call.injection.newest_first.as_ref().filter(|_| items.len() > 1)
         && active.hit(|| format!("{} answered newest first", call.describe()))
@@ -171,7 +171,7 @@ pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
     }
 }
 
-/// Counts a hit of the fault that shows an old state, if a state newer than `revision` exists.
+/// Counts a hit of the fault that shows the old state at `revision`, if a newer state exists.
 pub(super) fn note_stale(call: &Call, revision: u64) {
     let current = call.cluster().revision();
     if let Some(stale) = call.injection.stale.as_ref().filter(|_| revision < current) {
@@ -189,7 +189,7 @@ enum Snapshot {
     Exact(u64),
 }
 
-/// The state of the store that a list request wants.
+/// The state of the store that a list request asks for.
 fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
     let wanted = good_number(query.resource_version.as_deref())?;

@@ -1,7 +1,7 @@
 //! Review objects, such as `SubjectAccessReview`, which the server answers and never stores.
 //!
-//! Owns token reviews, access reviews, and the refusal of invalid reviews. Webhooks see the creation of a review
-//! without its answer.
+//! Owns token reviews, access reviews, and the refusal of invalid reviews. Webhooks see the creation of a review before
+//! the server adds its answer.
 
 mod question;
 

@@ -75,7 +75,7 @@ struct Asks {
     told: Vec<String>,
 }
 
-/// Why a value is not a `Scale`.
+/// Why a JSON value is not a `Scale`.
 #[derive(Debug, thiserror::Error)]
 enum NoScale {
     #[error("the body of the request is not an object")]
@@ -87,7 +87,7 @@ enum NoScale {
 }
 
 enum What {
-    /// The `Scale` of a PUT.
+    /// The `Scale` in the body of a PUT.
     Given(Value),
     Patched(Patch),
     /// The applied `Scale`, whose fields the manager wants to own.
@@ -121,7 +121,7 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
 }
 
-/// The requested `Scale`. The owners of the `Scale` are the managers of the object that own the number of replicas.
+/// The requested `Scale`, whose `managedFields` name the managers that own the number of replicas in the object.
 fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     let mut by = write::manager(call, false);
     (by.api_version, by.subresource) = (API_VERSION, "scale");
@@ -145,7 +145,7 @@ fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// The `Scale` of an object, with the owners of the number of replicas.
+/// The `Scale` of an object, with the owners of the number of replicas in `managedFields`.
 fn owned_view(value: &Value, scale: &Scale, call: &Call) -> Value {
     let mut view = view(value, scale);
     let owners = owners::of_scale(&value["metadata"]["managedFields"], &call.resource);
@@ -197,7 +197,7 @@ fn check_place(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::check_namespace(&call.resource, object::meta(scale, "namespace"), call.namespace())
 }
 
-/// The object after the number of replicas, the preconditions and the field owners were taken from a `Scale`.
+/// The object with the number of replicas, the preconditions and the field owners of the requested `Scale`.
 fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result<Value, Failure> {
     let replicas = asked["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {

@@ -101,7 +101,7 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Why an applied object does not fit its type; `Strict` and `Warn` do not differ here.
+/// The errors of an applied object against its type, which are the same for every `fieldValidation`.
 pub(super) fn untyped(call: &Call, intent: &mut Value) -> Vec<String> {
     let undeclared = unknown(call, intent).into_iter().map(|path| format!(".{path}: field not declared in schema"));
     let mut wrong: Vec<String> = undeclared.collect();
@@ -152,7 +152,7 @@ pub(super) fn check(call: &Call, value: &Value, old: Option<&Value>) -> Vec<Caus
     call.served().structure.as_ref().map(|schema| schema.check(value, old)).unwrap_or_default()
 }
 
-/// The result of the schema's CEL rules for an object that already has the errors in `found`.
+/// The errors of an object against the schema's CEL rules; `found` are its errors against the schema.
 pub(super) fn judge(call: &Call, value: &Value, old: Option<&Value>, found: &[Cause]) -> Verdict {
     let Some(schema) = call.served().structure.as_ref().filter(|schema| schema.has_rules()) else {
         return Verdict::default();

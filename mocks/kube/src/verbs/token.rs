@@ -1,6 +1,6 @@
 //! `POST serviceaccounts/NAME/token`: makes a token for a service account (Kubernetes API reference, `TokenRequest`).
 //!
-//! Owns the checks of a `TokenRequest`, and its answer. `tokens` owns the form of a token.
+//! Owns the checks of a `TokenRequest`, and its answer. The module `tokens` makes the token.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ use super::read::{newest_first, note_stale, number, scope, too_new};
 
 /// Maximum number of events that a fault repeats on a watch.
 const REPEATED_MAX: usize = 4096;
-/// Maximum number of events that are read from the store at a time.
+/// Maximum number of events that a starting watch reads from the store at a time.
 const PULL_MAX: usize = 256;
 /// kube-apiserver's `--min-request-timeout`: a watch lasts at least this many seconds and at most twice as many.
 const LASTS_MIN_S: u64 = 1800;
@@ -121,7 +121,7 @@ fn replaced(call: &Call) -> Option<CancellationToken> {
     Some(replaced)
 }
 
-/// The restore of the store because of which a client knows a revision that the store has not reached.
+/// How the server treats a client that knows revision `wanted` from before a restore; `None` if the client does not.
 fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     if wanted <= call.cluster().revision() {
         return None;
@@ -129,7 +129,7 @@ fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     call.cluster().known_before(wanted)
 }
 
-/// Counts the refusal of a watch that began before a restore as a hit of the fault that restored the store.
+/// Counts a hit of the fault that restored the store: a watch from a revision before the restore was refused.
 fn note_ahead(call: &Call, wanted: u64, from_before: bool) {
     if from_before {
         call.cluster().faults.ahead(&stream(call, 0), wanted);
@@ -182,7 +182,7 @@ fn snapshot(call: &Call, selector: &Selector) -> Start {
     (cursor, Some(initial), page.revision)
 }
 
-/// Starts a watch after `wanted`, or now if the client wants neither a snapshot nor past events.
+/// Starts a watch after revision `wanted`, or now if the client wants neither a snapshot nor past events.
 fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     let id = call.resource.id;
     let since = if call.resource.custom { call.cluster().serving.since(id) } else { 0 };
@@ -240,7 +240,7 @@ fn check_initial_events(call: &Call) -> Result<(), Failure> {
     Err(Failure::invalid_options("ListOptions", Cause::forbidden("resourceVersionMatch", why)))
 }
 
-/// The answer to a watch from a compacted revision, in one of the two forms that real servers use.
+/// The answer 410 to a watch from a compacted revision: as HTTP status or as `ERROR` event.
 fn gone(call: &Call, stream: &Stream, wanted: u64, failure: &Failure) -> Answer {
     // kube-apiserver with its watch cache answers in the stream; aggregated and older servers by HTTP status.
     let form = call.cluster().faults.gone(stream, wanted).unwrap_or(Form::Stream);

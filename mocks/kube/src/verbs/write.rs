@@ -1,7 +1,8 @@
-//! The verbs `create` and `update`, and the steps of writes that other verbs use.
+//! The verbs `create` and `update`, and the operations of writes that other verbs use.
 //!
-//! Owns the order of steps of a write: decode, check, merge with the stored object, validate, commit. If another client
-//! writes the object first, a write without a `resourceVersion` is tried again; a write with one fails as a conflict.
+//! Owns the order of operations in a write: decode, check, merge with the stored object, validate, commit. If another
+//! client writes the object first, a write without a `resourceVersion` is tried again; a write with a `resourceVersion`
+//! fails as a conflict.
 
 mod preconditions;
 
@@ -44,9 +45,9 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(shape::tell(create_object(call, &renderer, value).await?, told))
 }
 
-/// Creates `value`, which has no unknown fields; the answer is 201. The order of steps is that of a real server. First,
-/// mutating webhooks see the sent object with its defaults. Then the server checks name, uid and validity. Then
-/// validating webhooks see the valid object. Last, the store checks whether the name is free.
+/// Creates `value`, which has no unknown fields; the answer is 201. The order is as in a real server: mutating webhooks
+/// see the sent object with its defaults; the server checks name, uid and validity; validating webhooks see the valid
+/// object; the store checks whether the name is free.
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
@@ -370,7 +371,7 @@ fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
     }
 }
 
-/// Completes the new version of an object: keeps the immutable fields of `old`, and sets the fields that only the
+/// Completes the new version of an object: copies the immutable fields of `old`, and sets the fields that only the
 /// server sets.
 fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     let (resource, stored) = (&call.resource, call.resource.storage_version());
@@ -409,13 +410,13 @@ fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
     Cow::Owned(value)
 }
 
-/// How the request's subresource changes some fields of the object; `None` if the request writes the whole object.
+/// The fields of the object that the request's subresource writes; `None` if the request writes the whole object.
 fn part(call: &Call) -> Option<&'static Part> {
     let subresource = call.target.subresource.as_deref()?;
     call.resource.rules.part(Some(subresource))
 }
 
-/// Whether the requested version differs from the stored one.
+/// Whether the requested version differs from the stored version.
 fn converts(call: &Call) -> bool {
     call.resource.mirrors || call.served().name != call.resource.storage
 }
@@ -482,7 +483,6 @@ async fn commit(call: &Call, current: &Version, value: Value) -> Result<Result<A
     Ok(committed)
 }
 
-/// Refuses an invalid definition.
 fn check_definition(call: &Call, value: &Value) -> Result<(), Failure> {
     if !call.resource.is_definition() {
         return Ok(());

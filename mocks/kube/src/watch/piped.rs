@@ -1,7 +1,7 @@
 //! A watch with effects of faults: events pass one by one through the effects.
 //!
-//! Owns the slower code for such watches, and how a fault ends a stream. This module must not decide the effects of a
-//! fault.
+//! Owns the slower code for watches with effects, and how a fault ends a stream. This module must not decide the
+//! effects of a fault.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,8 +15,8 @@ use super::{Resting, WatchBody, bookmark, framed};
 use crate::audit::{EndedBy, ShownBy};
 use crate::broken::Broken;
 
-/// Time for written bytes, including the head, to leave before a fault breaks the stream off: a reset discards waiting
-/// bytes.
+/// Time for written bytes, including headers, to leave this process before a fault ends the stream, because a reset
+/// discards waiting bytes.
 const SETTLES: Duration = Duration::from_millis(10);
 
 type Polled = Poll<Option<Result<Bytes, Broken>>>;
@@ -64,7 +64,7 @@ impl WatchBody {
         act(&Flow { now, stream: &self.o.stream, bookmarks: self.o.bookmarks, bookmark: &line });
     }
 
-    /// The next item for the effects: the initial events first, then the events of the log.
+    /// The next item that enters the chain of effects: initial events first, then the events of the log.
     fn upstream(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
         if let Some(item) = self.initial_item() {
             return Poll::Ready(item);

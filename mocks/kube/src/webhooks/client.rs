@@ -1,8 +1,8 @@
 //! The connections to webhooks: HTTP/1.1 over TLS, kept open as by kube-apiserver.
 //!
 //! Owns the pool of connections: at most 25 idle connections to one webhook, each for 90 seconds. As in a real server,
-//! the number of open connections is not limited. Each call of a webhook has a deadline, and the number of requests to
-//! this server is bounded.
+//! the number of open connections is not limited. Their number is still bounded: each call of a webhook has a deadline,
+//! and the number of requests to this server is limited.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -46,7 +46,7 @@ pub(crate) struct Client {
     configs: Mutex<HashMap<String, Arc<rustls::ClientConfig>>>,
     /// The clock for checking webhooks' certificates, if it is not the machine's.
     pace: OnceLock<mock_pki::Pace>,
-    /// The tasks that drive connections; they end when the server is dropped.
+    /// The tasks that drive connections, which end when the server is dropped.
     drivers: Mutex<JoinSet<()>>,
 }
 
@@ -108,7 +108,7 @@ impl Client {
         let _ = self.pace.set(pace);
     }
 
-    /// Posts a review; returns the webhook's answer without checking it.
+    /// Posts a review to a webhook; returns the answer unchecked.
     pub(crate) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
         let failed = |why: Why| Error::Post {
             server_name: target.server_name.clone(),
@@ -217,7 +217,7 @@ fn request(target: &Target, path_and_query: &str, body: Bytes) -> Result<Request
         .body(Full::new(body))
 }
 
-/// An error with its causes, in one line.
+/// The text of an error and of its causes, in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

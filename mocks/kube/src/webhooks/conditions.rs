@@ -1,7 +1,8 @@
 //! `matchConditions`: CEL conditions of a webhook in addition to its rules (KEP-3716).
 //!
 //! Owns checking and evaluating match conditions. If one condition is false, the webhook is skipped, whatever the other
-//! conditions return. If no condition is false, the failure policy decides about the error of a condition.
+//! conditions return. If no condition is false but one fails, the failure policy decides whether the request is
+//! refused.
 
 use mock_cel::formats::NAME_PART;
 use mock_cel::{BUDGET, Input, Program};
@@ -19,7 +20,7 @@ pub(crate) enum FailurePolicy {
 /// Maximum number of match conditions of one webhook, as in the API.
 const CONDITIONS_MAX: usize = 64;
 
-/// The result of a webhook's conditions for a request.
+/// The result of a webhook's match conditions for a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Opinion {
     Call,
@@ -28,7 +29,7 @@ pub(crate) enum Opinion {
     Refuse(String),
 }
 
-/// The errors in the conditions of the webhook at `field`.
+/// The errors in a webhook's match conditions; `field` is the path of the webhook in its configuration.
 pub(super) fn check(conditions: &Value, field: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let list = conditions.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -106,7 +107,8 @@ mod tests {
         assert!(why.ends_with("actual cost limit exceeded"), "{why}");
     }
 
-    /// A false condition counts more than an error, and the failure policy decides about errors.
+    /// If one condition is false and another fails, the webhook is skipped. Without a false condition, the failure
+    /// policy decides about an error.
     #[test]
     fn opinions() {
         let judged = |expressions: &[&str], policy| {

@@ -1,6 +1,6 @@
 //! One configured webhook: its rules and its address.
 //!
-//! Owns parsing configurations and finding their errors. This module must not know requests.
+//! Parses configurations of webhooks and finds their errors. This module must not know requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,8 @@ pub(crate) struct Hook {
 #[derive(Debug)]
 pub(crate) struct Matches {
     pub policy: MatchPolicy,
-    /// The rules, one of which must match. `None` matches all requests; only bindings may have no rules.
+    /// The rules, of which at least one must match the request. `None` matches all requests; only bindings may have no
+    /// rules.
     pub rules: Option<Vec<Rule>>,
     pub excluded: Vec<Rule>,
     pub namespaces: Vec<Requirement>,
@@ -93,7 +94,7 @@ pub(crate) struct Rule {
     pub versions: Vec<String>,
     pub resources: Vec<String>,
     pub scope: String,
-    /// Names of objects; empty for all names.
+    /// Names of objects that the rule matches; an empty list matches all names.
     pub names: Vec<String>,
 }
 
@@ -207,7 +208,7 @@ impl Hook {
 }
 
 impl Matches {
-    /// Reads the matching settings of a policy or a binding.
+    /// Reads a policy's or binding's settings for matching requests.
     pub fn read(raw: &Value) -> Self {
         let is_exact = raw["matchPolicy"] == "Exact";
         Self {

@@ -1,7 +1,7 @@
 //! Parsed admission policies and their bindings.
 //!
-//! Owns the compiled expressions and the settings of a policy. `admission::policies` chooses the policies for a request
-//! and acts on their answers.
+//! Owns the compiled expressions and the settings of a policy. The module `admission::policies` chooses the policies
+//! for a request and refuses the request if a validation fails.
 
 use mock_cel::{Program, Wanted};
 use mock_objects::object;
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::conditions::FailurePolicy;
 use super::hook::Matches;
 
-/// All policies that have a binding.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     pub validating: Vec<Policy>,
@@ -28,7 +27,7 @@ pub(crate) struct Policy {
     pub variables: Vec<(String, Program)>,
     pub validations: Vec<Validation>,
     pub mutations: Vec<Mutation>,
-    /// Whether the policy is asked again after the object has changed.
+    /// Whether the policy is evaluated again after the object has changed.
     pub reinvoke: bool,
     pub bindings: Vec<Binding>,
 }
@@ -41,7 +40,6 @@ pub(crate) struct Validation {
     pub reason: String,
 }
 
-/// One mutation of a policy.
 #[derive(Debug)]
 pub(crate) enum Mutation {
     /// The expression returns the operations of a JSON patch.

@@ -35,7 +35,7 @@ const fn bad(words: &'static str) -> Refused {
 const NOT_WEBSOCKET: Refused = bad("not websocket protocol");
 const NO_KEY: Refused = bad("mismatch challenge/response");
 const OTHER_VERSION: Refused = bad("missing or bad WebSocket Version");
-/// The error for several subprotocols: a server that supports only one cannot choose.
+/// The error for a request with several subprotocols, among which the server does not choose.
 const MANY_PROTOCOLS: Refused = bad("");
 const NO_ORIGIN: Refused = Refused { status: StatusCode::FORBIDDEN, words: "" };
 

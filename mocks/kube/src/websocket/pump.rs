@@ -1,8 +1,8 @@
 //! Sends the stream of a watch as WebSocket frames, and reads the client's frames.
 //!
 //! Owns the order of sending: the next item is taken from the stream only after the previous item was sent. The
-//! client's frames are read all the time, so that pings are answered and the end of the client is noticed; their
-//! content is discarded.
+//! client's frames are read all the time, so that pings are answered and the client's close is noticed; the content of
+//! frames is discarded.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -24,15 +24,16 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::broken::Broken;
 use crate::connection::Opened;
 
-/// Size of the read buffer, which lives as long as the watch: a client sends almost nothing on a watch.
+/// Size of the read buffer in bytes, which exists as long as the watch; it is small because a client sends almost
+/// nothing on a watch.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
-/// Longest message that a client may send. Messages are discarded; after a longer message the connection is closed.
-/// kube-apiserver reads up to 32 MiB.
+/// Longest message that a client may send, in bytes. The content of messages is discarded; after a longer message the
+/// connection is closed. kube-apiserver reads up to 32 MiB.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Size limit of the write buffer: a block of a watch has up to 256 KiB and one more object, which is as large as a
-/// request may be.
+/// Maximum size of the write buffer in bytes: one write of a watch has up to 256 KiB plus one object of the largest
+/// size.
 const WRITE_BUFFER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Time for a client to close its side of the connection after the server's close frame.
+/// Time for a client to close the connection after the server's close frame.
 const LINGER: Duration = Duration::from_secs(1);
 /// Number of bytes that are read at a time from a finished connection.
 const DISCARD_BYTES: usize = 1024;
@@ -43,7 +44,7 @@ type Frames = WebSocketStream<TokioIo<Upgraded>>;
 enum End {
     /// The stream of the watch has ended.
     Clean,
-    /// A fault breaks the stream off.
+    /// A fault ends the stream before its clean end.
     Cut,
     /// The client has left or has broken the protocol.
     Left,
@@ -120,7 +121,7 @@ impl Pump {
         }
     }
 
-    /// Ready when the client will send nothing more.
+    /// Ready when the client has closed the connection or broken the protocol.
     fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match ready!(self.frames.poll_next_unpin(cx)) {
@@ -133,7 +134,7 @@ impl Pump {
         }
     }
 
-    /// Sends each event as one message, with its newline.
+    /// Sends each event as one WebSocket message, which includes the newline.
     fn put(&mut self, mut bytes: Bytes) -> Result<(), Error> {
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', &bytes);

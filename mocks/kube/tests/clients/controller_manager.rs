@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::world::{World, until};
 
 const PROGRAM: &str = "kube-controller-manager";
-/// The controllers that kube-controller-manager runs in this test: those of workloads, and the garbage collector.
+/// The controllers that kube-controller-manager runs in this test: controllers of workloads, and the garbage collector.
 const CONTROLLERS: &str = "deployment,replicaset,garbagecollector,namespace,endpoint";
 
 /// The path of kube-controller-manager in the folder of envtest's binaries.

@@ -1,5 +1,5 @@
 //! Tests of features of kube-rs that other clients lack or use differently. The folder `kube_rs` has tests of its
-//! watches and its controller. The tests in `tests/kube` and those of kubectl cover reads, writes and refusals.
+//! watches and its controller. The tests in `tests/kube` and the tests of kubectl cover reads, writes and refusals.
 
 mod controller;
 mod watching;
@@ -95,8 +95,8 @@ async fn conditions_come_true() {
     world.server.shutdown().await;
 }
 
-/// A watch from before the history gets 410 as an `ERROR` event, like from a real server's watch cache. kube-rs'
-/// runtime uses `Api::watch`, which this test calls directly.
+/// A watch from a revision before the history gets 410 as an `ERROR` event, as from a real server's watch cache. The
+/// test calls `Api::watch`, which kube-rs' runtime also uses.
 #[tokio::test]
 async fn a_bare_watch_from_before_the_history_ends_with_410() {
     let world = World::start().await;

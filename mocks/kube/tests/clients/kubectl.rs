@@ -87,7 +87,7 @@ impl<'a> Kubectl<'a> {
         tokio::time::timeout(PATIENCE, output).await.unwrap_or_else(|_| panic!("no end: {arguments:?}")).unwrap()
     }
 
-    /// The output of a command that must succeed; the command is written as in a shell but without quotes.
+    /// Runs a kubectl command that must succeed, written as in a shell but without quotes; returns the output.
     async fn ok(&self, line: &str) -> String {
         self.words(&line.split_whitespace().collect::<Vec<_>>()).await
     }
@@ -99,7 +99,7 @@ impl<'a> Kubectl<'a> {
         out.trim().to_owned()
     }
 
-    /// The error output of a command that must fail.
+    /// Runs a kubectl command that must fail; returns the error output.
     async fn fails(&self, line: &str) -> String {
         let output = self.run(&line.split_whitespace().collect::<Vec<_>>()).await;
         assert!(!output.status.success(), "{} {line}", self.program.display());

@@ -1,10 +1,10 @@
 //! Tests of real, unmodified clients against the mock API server.
 //!
 //! Every client must be able to read and write objects. With kube-rs and kubectl, a list and its changes are also
-//! tested during the faults reset and 410, both as HTTP status and as `ERROR` event. `scenarios/tests/e2e/clients.rs`
-//! tests other clients without faults; a matrix that is run by hand tests them with faults. If a client is missing and
-//! cannot be installed, its test is skipped with a line that names the requirement. The repository contains no client:
-//! npm and Python packages are installed once, in the user's cache folder (`longhaul/clients/<name>-<version>`).
+//! tested during two faults: resets, and 410 as HTTP status and as `ERROR` event. `scenarios/tests/e2e/clients.rs`
+//! tests other clients without faults; `cargo xtask matrix` tests them with faults. If a client is missing and cannot
+//! be installed, its test is skipped with a line that names the requirement. The repository contains no client: npm and
+//! Python packages are installed once, in the user's cache folder (`longhaul/clients/<name>-<version>`).
 //!
 //! The tests assert only the behaviour of the server. The tests print the behaviour of a client under a fault but do
 //! not check it.

@@ -67,7 +67,7 @@ impl World {
         self.packages().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// The actual content of the namespace: the name and revision of each package.
+    /// The name and revision of each package in the namespace, as stored by the server.
     pub async fn truth(&self) -> BTreeMap<String, String> {
         let list = self.packages().list(&ListParams::default()).await.unwrap();
         let meta = |object: DynamicObject| (object.metadata.name.unwrap(), object.metadata.resource_version.unwrap());
@@ -97,7 +97,7 @@ impl World {
         id
     }
 
-    /// The subject's requests after the first `skip` requests, one line for each. Watches appear when they end.
+    /// The subject's requests without the first `skip` ones, one line for each. A watch is listed after its end.
     pub fn story(&self, skip: usize) -> Vec<String> {
         let requests = self.server.requests();
         let subject = requests.iter().filter(|request| &*request.user == "subject");

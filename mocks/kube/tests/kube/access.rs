@@ -282,7 +282,7 @@ async fn roles_are_made_of_others_and_everybody_can_ask_for_theirs() {
     }
 }
 
-/// A user with the right to impersonate acts as another user, whose permissions then count. For a user without that
+/// A user with the right to impersonate acts with the permissions of the impersonated user. For a user without that
 /// right, the error message names the first missing right.
 #[tokio::test]
 async fn somebody_acts_as_somebody_else() {

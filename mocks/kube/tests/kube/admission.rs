@@ -33,7 +33,7 @@ mod policies;
 mod reviews;
 mod scales;
 
-/// The webhook's answer to `(path, review)`: status and body; `None` means that it never answers.
+/// The webhook's answer to `(path, review)`: status and body; `None` means that the webhook never answers.
 pub type Script = Arc<dyn Fn(&str, &Value) -> Option<(u16, Value)> + Send + Sync>;
 
 pub struct Webhook {
@@ -50,7 +50,8 @@ impl Webhook {
         Self::answering_together(script, 1).await
     }
 
-    /// A webhook that answers only when `calls_together` calls are waiting, so the server must use as many connections.
+    /// A webhook that answers only when `calls_together` calls are waiting, so the server must use one connection for
+    /// each of these calls.
     async fn answering_together(script: Script, calls_together: usize) -> Self {
         let gate = Arc::new(Barrier::new(calls_together));
         let authority = Authority::generate("webhook").unwrap();
@@ -88,7 +89,7 @@ impl Webhook {
         Self { port, ca: BASE64.encode(authority.ca_pem()), calls, connections, open, _tasks: tasks }
     }
 
-    /// One webhook of a configuration; the fields in `more` replace others.
+    /// One webhook of a configuration; the fields in `more` replace the fields with the same keys.
     fn entry(&self, path: &str, more: &Value) -> Value {
         let mut entry = json!({
             "name": format!("{}.example.com", path.trim_start_matches('/')), "sideEffects": "None",
@@ -102,7 +103,7 @@ impl Webhook {
         entry
     }
 
-    /// The sorted paths, without queries, of the calls since the last call of this method.
+    /// The paths, without queries, at which the webhook was called since the last call of this method; sorted.
     fn asked(&self) -> Vec<String> {
         let mut paths: Vec<String> = self.paths().iter().map(|uri| uri.split('?').next().unwrap().to_owned()).collect();
         self.calls.lock().unwrap().clear();
@@ -110,7 +111,7 @@ impl Webhook {
         paths
     }
 
-    /// The reviews since the last call of this method, with their paths.
+    /// The reviews that the webhook got since the last call of this method, with their paths.
     pub fn reviews(&self) -> Vec<(String, Value)> {
         let calls = std::mem::take(&mut *self.calls.lock().unwrap());
         calls.into_iter().map(|(uri, _, review)| (uri, review)).collect()
@@ -146,7 +147,6 @@ fn allowed(request: &Value) -> (u16, Value) {
     review(request, json!({"allowed": true}))
 }
 
-/// A webhook that allows everything.
 fn allowing() -> Script {
     Arc::new(|_, request| Some(allowed(request)))
 }
@@ -345,8 +345,8 @@ async fn conditions_decide_who_is_asked() {
     assert!(!hook.asked().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
 }
 
-/// A webhook for one API of events also sees events that come through the other API, in its own form, and may change
-/// them.
+/// A webhook for one API of events also sees events that clients write through the other API, converted to its own API,
+/// and may change them.
 #[tokio::test]
 async fn equivalent_requests_match_unless_exact_ones_are_asked_for() {
     let script: Script = Arc::new(|path, request| match path {

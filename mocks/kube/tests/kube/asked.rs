@@ -99,8 +99,8 @@ async fn who_ended_a_watch_is_told() {
     }
 }
 
-/// The record of a user's requests contains the reason of a refused write and the name of a created object, which no
-/// other record has.
+/// The record of a user's requests contains the reason of a refused write and the name of a created object, which the
+/// audit's other records lack.
 #[tokio::test]
 async fn what_a_write_came_to_is_told_in_words() {
     let world = World::start().await;
@@ -229,8 +229,8 @@ async fn requests_with_an_old_token_are_their_users() {
     assert!(world.server.take_requests("subject").0.is_empty());
 }
 
-/// If the old token stays valid for a while, a client that reads its token file in time is never refused. Other clients
-/// are refused afterwards.
+/// If the old token stays valid for a while, a client that reads its token file in time is never refused. A client that
+/// does not read the new token in time is refused.
 #[tokio::test]
 async fn an_old_token_may_stay_for_a_while() {
     let world = World::start().await;

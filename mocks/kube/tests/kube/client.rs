@@ -1,4 +1,4 @@
-//! A plain HTTP client over TLS, HTTP/1.1 or HTTP/2, which returns the data as the server sent it.
+//! A simple client for HTTP/1.1 and HTTP/2 over TLS, which returns the data as the server sent them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Longest wait for one step of a test: long enough for every step, and short enough that a hang is noticed.
+/// Longest wait for one operation of a test: long enough for every operation, and short enough that a hang is noticed.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server with two users, `subject` and `harness`.
@@ -37,7 +37,7 @@ pub struct Client {
     token: Option<String>,
     pub content_type: &'static str,
     pub accept: &'static str,
-    /// Headers that the client adds to those that every request has.
+    /// Headers that the client adds to its usual headers.
     pub more: &'static [(&'static str, &'static str)],
 }
 
@@ -46,7 +46,7 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// The lines of an open watch.
+/// Reads the lines of an open watch.
 pub struct Lines {
     body: Incoming,
     buffer: BytesMut,
@@ -57,14 +57,14 @@ impl World {
         Self::with(|_| {}).await
     }
 
-    /// A new server, and a client of the harness.
+    /// Starts a server; returns the server and a client with the user `harness`.
     pub async fn alone() -> (Self, Client) {
         let world = Self::start().await;
         let client = world.client(Protocol::Http1, "harness").await;
         (world, client)
     }
 
-    /// A new server whose faults target the subject.
+    /// Starts a server whose faults target the user `subject`.
     pub async fn aimed() -> Self {
         let world = Self::start().await;
         world.server.faults().target_users(["subject"]);
@@ -96,7 +96,6 @@ impl World {
         self.client_at(address, Protocol::Http1, user).await
     }
 
-    /// A client of the endpoint at `address`, with the given protocol.
     pub async fn client_at(&self, address: SocketAddr, protocol: Protocol, user: &str) -> Client {
         self.connect(address, protocol, None).await.with_token(&format!("{user}-token"))
     }
@@ -139,7 +138,7 @@ impl Client {
         self.try_send(method, path, body).await.unwrap()
     }
 
-    /// The status, warnings and body of an answer.
+    /// Sends a request; returns the status, warnings and body of the answer.
     pub async fn warned(&mut self, method: Method, path: &str, body: String) -> (u16, Vec<String>, Value) {
         let response = self.send(method, path, body).await;
         let status = response.status().as_u16();
@@ -183,7 +182,7 @@ impl Client {
         answer.expect("an answer in time")
     }
 
-    /// The status and JSON of an answer.
+    /// Sends a request; returns the status and the JSON of the answer.
     pub async fn call(&mut self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
         let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
         let response = self.send(method, path, bytes).await;

@@ -1,4 +1,5 @@
-//! Tests of all faults of connections as clients see them, on HTTP/1.1 and HTTP/2, and that they spare other clients.
+//! Tests of the effects of all connection faults on clients, on HTTP/1.1 and HTTP/2, and that the faults spare other
+//! clients.
 
 mod frames;
 mod standstill;
@@ -59,7 +60,7 @@ impl Scene {
         revision(&writer.post(PACKAGES, &package(name)).await.1)
     }
 
-    /// Lists objects over a new connection of the subject; returns their number.
+    /// Lists objects over a new connection of the subject; returns the number of objects.
     async fn lists(&self, protocol: Protocol) -> usize {
         let mut client = self.world.client_at(self.address(), protocol, "subject").await;
         let (status, list) = client.get(PACKAGES).await;

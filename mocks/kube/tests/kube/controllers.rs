@@ -102,7 +102,7 @@ async fn a_request_with_other_usages_fails() {
     assert!(seen["status"].get("certificate").is_none());
 }
 
-/// The `ReplicaSet` names itself as its owner.
+/// Pods of a `ReplicaSet` that names itself as its owner are counted.
 #[tokio::test]
 async fn owners_that_own_themselves_are_counted() {
     let (_world, mut client) = world().await;

@@ -42,7 +42,8 @@ impl Converted {
         *self.plant.lock() = what;
     }
 
-    /// The conversions since the last call of this method: the wanted version, and the names of the objects.
+    /// The reviews that the conversion webhook got since the last call of this method: the wanted version, and the
+    /// names of the objects.
     fn asked(&self) -> Vec<(String, Vec<String>)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let reviews = self.hook.reviews();
@@ -61,7 +62,7 @@ impl Converted {
         made
     }
 
-    /// A watch, and the watch's client, which must live as long as the test reads the watch.
+    /// Opens a watch; returns the watch and its client, which must exist as long as the test reads the watch.
     async fn watch(&self, path: &str) -> (Client, Lines) {
         let mut client = self.world.client(Protocol::Http1, "harness").await;
         let lines = client.watch(path).await;
@@ -324,8 +325,8 @@ async fn what_was_stored_in_another_version_is_converted_too() {
     assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("status.storedVersions[0]")));
 }
 
-/// With the strategy `None`, each version has the fields of its own schema, and the defaults are those of the stored
-/// version.
+/// With the conversion strategy `None`, a version has only the fields of its own schema, with the defaults of the
+/// stored version.
 #[tokio::test]
 async fn without_a_webhook_a_version_leaves_out_what_it_does_not_have() {
     let (_world, mut client) = World::alone().await;

@@ -115,8 +115,8 @@ async fn an_applied_object_must_be_of_its_schema() {
     assert_eq!(status, 201, "{made}");
 }
 
-/// The server returns a definition with every keyword in the same form as kube-apiserver 1.20.2, also when a client
-/// sends the definition again.
+/// The server returns a definition with every keyword exactly as kube-apiserver 1.20.2 does, also when a client sends
+/// the definition again.
 #[tokio::test]
 async fn every_keyword_of_a_definition_is_kept() {
     let (_world, mut client) = World::alone().await;
@@ -169,7 +169,7 @@ async fn a_definition_may_come_in_protobuf() {
     assert_eq!((status, &made["spec"]), (201, &json!({"size": 3})), "the default came along");
 }
 
-/// The root path lists all paths; cluster-api requests it to check that a cluster is up.
+/// The path `/` lists all paths; cluster-api requests the list to check that a cluster is up.
 #[tokio::test]
 async fn the_root_lists_the_paths() {
     let (_world, mut client) = defined().await;

@@ -1,4 +1,4 @@
-//! Tests of all faults over real connections: their effects, their hits, and that they spare other clients.
+//! Tests of all faults over real connections: effects, hits, and that other clients are spared.
 
 mod cuts;
 mod effects;
@@ -31,7 +31,7 @@ async fn watch(world: &World, protocol: Protocol, user: &str) -> Lines {
     client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", revision(&list))).await
 }
 
-/// A new server with a fault that targets the subject.
+/// Starts a server with a fault that targets the subject.
 async fn with(fault: &Fault) -> World {
     let world = World::aimed().await;
     world.server.faults().begin(ID, fault).unwrap();

@@ -70,7 +70,7 @@ fn told(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| format!("299 - {text:?}")).collect()
 }
 
-/// Messages about unknown and duplicate fields in patches are those of the real server's test
+/// Messages about unknown and duplicate fields in patches equal those in kube-apiserver's own test
 /// (`test/integration/apiserver/field_validation_test.go`).
 #[tokio::test]
 async fn patches_are_looked_at_before_and_after() {

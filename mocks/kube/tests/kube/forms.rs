@@ -1,5 +1,5 @@
-//! Tests of unsupported forms of answers, health checks, timeouts and port ranges. The expected answers are those of
-//! kube-apiserver 1.34.1.
+//! Tests of unsupported representations in `Accept`, health checks, timeouts and port ranges. The expected answers are
+//! those of kube-apiserver 1.34.1.
 
 use http::Method;
 use http_body_util::BodyExt as _;

@@ -117,8 +117,8 @@ fn resident_bytes() -> u64 {
     pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// A list of a large store is encoded while it is read. If a client requests the list and does not read it, the server
-/// does not copy the store.
+/// A list of a large store is encoded while it is read. If a client requests such a list and does not read the answer,
+/// the server does not copy the store.
 #[tokio::test]
 async fn lists_that_nobody_reads_are_not_made() {
     const OBJECTS: usize = 30;
@@ -159,8 +159,8 @@ async fn lists_that_nobody_reads_are_not_made() {
     }
 }
 
-/// An object is refused if its defaults would make it too large: every item of a list may have a default, so twenty
-/// kilobytes could become gigabytes.
+/// An object is refused if its defaults make it too large: every item of a list may have a default, so twenty kilobytes
+/// could become gigabytes.
 #[tokio::test]
 async fn defaults_cannot_make_a_small_object_larger_than_an_object_may_be() {
     let (_world, mut client) = World::alone().await;
@@ -226,8 +226,9 @@ async fn numbers_at_their_limits_are_answered() {
 }
 
 /// A web page can make a browser connect to this server under the page's host name (DNS rebinding). The browser has
-/// neither the authority nor a token. Plain HTTP gets no answer, and over TLS no host name gives rights. So the server
-/// does not check host names, like kube-apiserver: clients come through tunnels and proxies with other names.
+/// neither the server's certificate authority nor a token. Plain HTTP gets no answer, and over TLS no host name gives
+/// rights. Like kube-apiserver, the server therefore does not check host names: clients come through tunnels and
+/// proxies with other names.
 #[tokio::test]
 async fn a_page_whose_name_leads_here_is_told_nothing() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

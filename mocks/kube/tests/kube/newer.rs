@@ -1,5 +1,5 @@
-//! Tests of details that no comparison with a real kube-apiserver covers: headers, the order of fields, defaults that a
-//! definition gets later.
+//! Tests of details that no comparison with a real kube-apiserver covers: headers, the order of fields, and defaults
+//! that are added to a definition later.
 
 use http::Method;
 use http_body_util::BodyExt;

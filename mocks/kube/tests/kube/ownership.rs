@@ -80,7 +80,7 @@ async fn the_status_has_its_own_entry() {
     assert_eq!(client.send(Method::DELETE, &format!("{PACKAGES}/p"), "").await.status(), 200);
 }
 
-/// A definition with lists in lists, lists in map entries, and lists whose only key has a default.
+/// A custom resource definition with lists in lists, lists in map entries, and lists whose only key has a default.
 fn nested() -> Value {
     let port = json!({"type": "object", "properties": {"port": {"type": "integer"}, "note": {"type": "string"}}});
     let ports = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"], "items": port});
@@ -151,7 +151,7 @@ async fn nested_lists_and_keys_with_defaults_merge_and_go() {
     );
 }
 
-/// A manager that applies the status and the rest of an object has one `managedFields` entry for each.
+/// A manager that applies both the status and the other fields of an object has two `managedFields` entries.
 #[tokio::test]
 async fn a_manager_has_an_entry_for_each_subresource() {
     let (_world, mut client) = World::alone().await;
@@ -169,7 +169,8 @@ async fn a_manager_has_an_entry_for_each_subresource() {
     assert_eq!(owners, [apply("status"), apply("")]);
 }
 
-/// A client that writes a scale owns only the number of replicas, with every way of writing (KEP-555).
+/// A client that writes a scale owns only the number of replicas, whether it updates, patches or applies the scale
+/// (KEP-555).
 #[tokio::test]
 async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
     let (_world, mut client) = World::alone().await;
@@ -303,8 +304,8 @@ async fn an_approval_may_be_patched_and_applied() {
     assert_eq!((status, applied["status"]["conditions"].as_array().map(Vec::len)), (200, Some(3)), "{applied}");
 }
 
-/// A manager that applies a status to the whole object owns nothing, so that it conflicts with no other manager.
-/// Applied to the subresource, the status has an owner.
+/// A manager that applies a status to the main resource owns nothing, so that it conflicts with no other manager. A
+/// status that is applied to the subresource has an owner.
 #[tokio::test]
 async fn a_status_that_is_applied_alone_conflicts_with_nobody() {
     let (_world, mut client) = World::alone().await;

@@ -40,7 +40,7 @@ async fn defined() -> (World, Client) {
     (world, client)
 }
 
-/// `field: message` of each cause in an answer.
+/// `field: message` of each cause in a refusal.
 fn causes(refused: &Value) -> Vec<String> {
     let list = refused["details"]["causes"].as_array().into_iter().flatten();
     list.map(|cause| format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap())).collect()

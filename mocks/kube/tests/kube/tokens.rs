@@ -18,7 +18,7 @@ use crate::client::{Client, Protocol, World};
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// The parts of a JSON web token: the signed text, header, claims and signature.
+/// The signed text, header, claims and signature of a JSON web token.
 fn opened(token: &str) -> (String, Value, Value, Vec<u8>) {
     let decode = |part: &str| BASE64URL.decode(part).unwrap();
     let parts: Vec<&str> = token.split('.').collect();

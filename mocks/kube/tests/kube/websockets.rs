@@ -28,7 +28,7 @@ const HEADERS: [(&str, &str); 5] = [
     ("Origin", "https://localhost"),
 ];
 
-/// The head of an answer in lower case, and the connection after that head.
+/// The status line and headers of an answer in lower case, and the connection after them.
 struct Answered {
     head: String,
     rest: Vec<u8>,

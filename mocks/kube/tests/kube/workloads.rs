@@ -1,4 +1,4 @@
-//! Tests of workloads that become ready, through the API: the author of each write, webhooks, and roles.
+//! Tests, through the API, of workloads that become ready: the user of each write, webhooks, and roles.
 
 use std::time::Duration;
 

@@ -15,16 +15,15 @@ const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
 /// The conversion of a custom resource's objects between versions.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// The webhook that converts. Without a webhook, only `apiVersion` changes, and fields that the other version lacks
-    /// are removed.
+    /// The webhook that converts. Without a webhook, a conversion only changes `apiVersion` and removes fields that the
+    /// new version lacks.
     pub webhook: Option<Webhook>,
-    /// The `apiVersion` in which objects are stored.
     pub stored: Arc<str>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Webhook {
-    /// `clientConfig` as the definition has it.
+    /// `clientConfig` as the definition contains it.
     pub client: Arc<Value>,
     /// The first version in `conversionReviewVersions` that this server supports: `v1` or `v1beta1`.
     pub review: &'static str,

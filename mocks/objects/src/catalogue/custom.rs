@@ -1,6 +1,6 @@
 //! Reads resources from `CustomResourceDefinition`s (apiextensions.k8s.io/v1).
 //!
-//! Owns reading and checking a definition; `conversion` reads its field `spec.conversion`.
+//! Owns reading and checking a definition; the module `conversion` reads the field `spec.conversion`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::kinds;
 use crate::schema;
 use crate::status::Cause;
 
-/// The resource of a definition, or the definition's errors.
+/// Makes the resource of a definition, or returns the definition's errors.
 pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, plural, kind) = (text("/spec/group"), text("/spec/names/plural"), text("/spec/names/kind"));
@@ -152,7 +152,7 @@ fn served(group: &str, version: &Value, at: &str) -> Result<Served, Vec<Cause>> 
     })
 }
 
-/// The warning for users of a deprecated version: the text of the definition, else the text of the real server.
+/// The warning for users of a deprecated version: the text in the definition, else kube-apiserver's text.
 fn deprecation(crd: &Value, version: &Value, all: &[&Value]) -> Option<Arc<str>> {
     if version["deprecated"] != Value::Bool(true) {
         return None;

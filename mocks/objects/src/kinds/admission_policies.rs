@@ -48,7 +48,7 @@ pub(super) const MUTATING_BINDING: Kind = Kind {
     ..Kind { name: "mutatingadmissionpolicybindings.admissionregistration.k8s.io", ..BINDING }
 };
 
-/// Fills in the defaults of the matching settings of a policy or a binding.
+/// Fills in the defaults of a policy's or binding's settings for matching requests.
 fn fill_matches(value: &mut Value, field: &str) {
     let Some(matches) = value.pointer_mut(&format!("/spec/{field}")).filter(|matches| matches.is_object()) else {
         return;

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-/// A path as a linked list of its steps.
+/// A path as a linked list of field names, indices and keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
     above: Option<&'a At<'a>>,

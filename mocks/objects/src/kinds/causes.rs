@@ -9,20 +9,18 @@ use crate::status::Cause;
 
 /// Maximum number of causes for one object. A body of 3 MiB could have a million errors, each with its text.
 const CAUSES_MAX: usize = 1000;
-/// Maximum number of causes that quote the same invalid text. Without this limit, the answer would grow with the square
-/// of the text's length.
+/// Maximum number of causes that quote the same invalid text. Without a limit, the answer could grow with the square of
+/// the text's length.
 pub(crate) const REPEATED_MAX: usize = 10;
 
 /// Functions that add causes to a list.
 pub(crate) trait Refuse {
     fn refuse(&mut self, reason: &'static str, at: At<'_>, message: String);
 
-    /// Adds a cause for an invalid value.
     fn invalid(&mut self, at: At<'_>, value: &(impl Display + ?Sized), why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {value}: {why}"));
     }
 
-    /// Adds a cause for an invalid text.
     fn invalid_text(&mut self, at: At<'_>, text: &str, why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {text:?}: {why}"));
     }
@@ -43,7 +41,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueForbidden", at, format!("Forbidden: {why}"));
     }
 
-    /// Adds a cause for a text that is none of the texts in `known`.
+    /// Adds a cause for a text that is not in `known`.
     fn unsupported(&mut self, at: At<'_>, text: &str, known: &[&str]) {
         let known = known.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
         self.refuse("FieldValueNotSupported", at, format!("Unsupported value: {text:?}: supported values: {known}"));
@@ -79,7 +77,7 @@ pub(crate) trait Refuse {
         }
     }
 
-    /// Refuses a text that is none of `known`; the field may be absent.
+    /// Refuses a text that is not in `known`; the field may be absent.
     fn one_of(&mut self, value: &Value, at: At<'_>, known: &[&str]) {
         if let Some(text) = value.as_str().filter(|text| !known.contains(text)) {
             self.unsupported(at, text, known);

@@ -44,7 +44,7 @@ fn write_approval(request: &mut Value, sent: &Value) {
     put_conditions(request, after);
 }
 
-/// Refuses to remove an approval or a denial, which are final, and to have both.
+/// Refuses to remove an approval or a denial, which are final, and refuses a request with both.
 fn check_approval(value: &Value, old: &Value, causes: &mut Causes) {
     let after = conditions(value);
     let has = |kind: &str| after.iter().any(|condition| condition["type"] == kind);

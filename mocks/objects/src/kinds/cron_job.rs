@@ -58,7 +58,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Refuses a name that is too long: the names of a cron job's jobs append a time to it.
+/// Refuses a name that is too long: the name of each job is the cron job's name with a time appended.
 fn check_new(value: &Value, causes: &mut Causes) {
     let name = meta(value, "name");
     if name.len() > NAME_MAX_BYTES {
@@ -67,7 +67,7 @@ fn check_new(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Checks the form of a time zone's name, but not whether the zone exists.
+/// Checks that a time zone's name is well-formed, but not whether the zone exists.
 fn time_zone(zone: &str, causes: &mut Causes) {
     let at = At::from("spec.timeZone");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
@@ -87,8 +87,8 @@ fn time_zone(zone: &str, causes: &mut Causes) {
     }
 }
 
-/// Why a text is neither a schedule of five fields nor a keyword for a schedule. The content of the fields is checked
-/// only roughly.
+/// Why a text is neither a schedule of five fields nor a keyword for a schedule. In a schedule of five fields, only the
+/// characters are checked.
 fn not_a_schedule(text: &str) -> Option<String> {
     if let Some(word) = text.strip_prefix('@') {
         let known = ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"];

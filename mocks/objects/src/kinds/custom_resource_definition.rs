@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`: adds a kind to the API. `catalogue::custom` reads its specification.
+//! `CustomResourceDefinition`: adds a kind to the API. The module `catalogue::custom` reads the specification.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

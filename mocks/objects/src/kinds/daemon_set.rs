@@ -23,7 +23,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
     ..Kind::of("daemonsets.apps")
 };
 
-/// The annotation with the generation of a `DaemonSet`'s template, which replaced a removed field.
+/// The annotation with the generation of a `DaemonSet`'s template; the annotation replaced a field that was removed.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn defaults(value: &mut Value) {

@@ -1,4 +1,4 @@
-//! `EndpointSlice`: some of the addresses of a `Service`.
+//! `EndpointSlice`: some or all of the addresses of a `Service`.
 
 use std::net::IpAddr;
 

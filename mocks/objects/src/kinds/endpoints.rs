@@ -1,4 +1,4 @@
-//! `Endpoints`: the addresses of a `Service`, in the old form.
+//! `Endpoints`: the addresses of a `Service`, in the kind that `EndpointSlice` replaced.
 
 use serde_json::{Value, json};
 

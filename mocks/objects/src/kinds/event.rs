@@ -49,11 +49,11 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
     ..Kind::of("events.events.k8s.io")
 };
 
-/// How to remove and restore the fields of an event that no client set. `managedFields` names fields as in the version
-/// that the client used; fields that no client set have no owner.
+/// How to remove and restore fields of an event that no client set. Such fields have no owner in `managedFields`, which
+/// names fields as in the client's API.
 const BARE: Option<Bare> = Some(Bare { unfill: forms::unfill, fill: forms::fill });
 
-/// The columns of events in their special order: the name is last.
+/// The cells of events, whose columns have a special order: the name is last.
 const CELLS: Cells = cells;
 
 fn cells(row: &Row<'_>) -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! `HorizontalPodAutoscaler`: changes a number of replicas according to measured load.
+//! `HorizontalPodAutoscaler`: changes the number of a workload's replicas according to measured load.
 
 mod older;
 mod targets;

@@ -26,7 +26,7 @@ pub(super) const JOB: Kind = Kind {
 
 pub(super) use check::check_spec;
 
-/// Labels that identify the pods of a job: the present label, and the label before Kubernetes 1.27.
+/// Labels that identify the pods of a job: the present label, and the label that Kubernetes used before 1.27.
 const OF_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 
 const NAME_OF_JOB: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
@@ -63,7 +63,8 @@ pub(super) fn fill_policy(value: &mut Value, at: &str) {
     });
 }
 
-/// Sets the selector of a job and the labels of the job's pods to the job's uid, unless `manualSelector` is set.
+/// Writes the job's uid into the selector of a job and into the labels of the job's pods, unless `manualSelector` is
+/// set.
 fn named(value: &mut Value) {
     if value["spec"]["manualSelector"] == json!(true) {
         return;

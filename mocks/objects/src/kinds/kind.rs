@@ -1,7 +1,7 @@
 //! The type `Kind`, which describes one built-in kind.
 //!
-//! Owns the meaning of each field of `Kind`. A field that a static does not set has the value that most kinds have, see
-//! [`Kind::of`]. This module must not name a specific kind.
+//! Owns the meaning of each field of `Kind`. A field that the static of a kind does not set has the value that most
+//! kinds have, see [`Kind::of`]. This module must not name a specific kind.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,19 +12,18 @@ use crate::status::Cause;
 /// Why an object is refused, one cause for each error.
 pub(crate) type Causes = Vec<Cause>;
 
-/// One built-in kind.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Kind {
-    /// The full name of the kind's resource, such as `deployments.apps` or `pods`. `builtin` owns all facts that
-    /// clients see.
+    /// The full name of the kind's resource, such as `deployments.apps` or `pods`. The module `builtin` owns the
+    /// published names, versions and columns.
     pub(crate) name: &'static str,
-    /// The text of `kubectl explain`; empty for none.
+    /// The description of the kind for `kubectl explain`; may be empty.
     pub(crate) about: &'static str,
     /// `(subresource, part)`: the fields that a `PUT` of a subresource writes.
     pub parts: &'static [(&'static str, Part)],
-    /// `(field, pointers)`: selectable fields whose name is not the path of the value. The first pointer with a value
-    /// counts.
+    /// `(field, pointers)`: fields for selectors whose name is not the path of their value. The first pointer with a
+    /// value counts.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// `(field, value)`: the value that a selector finds if no client set the field. Without an entry, the value is
     /// empty.
@@ -34,17 +33,17 @@ pub struct Kind {
 
     /// For a kind that only shows the objects of another kind: that kind and the conversion.
     pub(crate) mirror: Option<Mirror>,
-    /// A version whose objects have another form than the stored ones.
+    /// A version whose objects have other fields than stored objects.
     pub(crate) older: Option<Older>,
-    /// How to remove and restore fields that are shown although no client set them. Such fields have no owner in
-    /// `managedFields`.
+    /// How to remove and restore fields that are shown although no client set them. Fields that no client set have no
+    /// owner in `managedFields`.
     pub bare: Option<Bare>,
 
     /// Fills in defaults in new and in updated objects.
     pub(crate) defaults: fn(&mut Value),
     /// Fills in defaults that need the current time.
     pub(crate) defaults_at: fn(&mut Value, Timestamp),
-    /// Sets fields of a new object only, such as an initial status.
+    /// Sets fields that only a new object gets, such as an initial status.
     pub(crate) new: fn(&mut Value),
     /// Sets the fields of a new object that depend on its name and uid.
     pub(crate) named: fn(&mut Value),
@@ -59,24 +58,24 @@ pub struct Kind {
     pub(crate) fixed: &'static [&'static str],
     /// JSON pointers of fields whose change is refused as forbidden: `(pointer, why)`.
     pub(crate) forbidden: &'static [(&'static str, &'static str)],
-    /// Fields that are dropped because their features are off by default: `(pointer of the object, field)`.
+    /// Fields that the server removes because their features are off by default: `(pointer of the object, field)`.
     pub(crate) disabled: &'static [(&'static str, &'static str)],
-    /// Additional checks of an update; the arguments are the new object and the old one.
+    /// Additional checks of an update; the arguments are the new object and the old object.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
-    /// `(field, whether it is base64)` of maps that together may contain at most 1 MiB.
+    /// `(field, whether its values are base64)` of maps that together may contain at most 1 MiB.
     pub(crate) data: &'static [(&'static str, bool)],
 
     /// Which changes increment `metadata.generation`.
     pub(crate) generation: Generation,
     /// Increments generation numbers other than `metadata.generation` in an update; the arguments are the new object
-    /// and the old one.
+    /// and the old object.
     pub(crate) count: fn(&mut Value, &Value),
     /// Restores fields of the old status that an update of the status must not change; the arguments are the new object
-    /// and the old one.
+    /// and the old object.
     pub(crate) carry_status: fn(&mut Value, &Value),
-    /// The metadata that an update of the status may change.
+    /// The fields of `metadata` that an update of the status may change.
     pub(crate) status_metadata: &'static [&'static str],
-    /// Adapts the status after a change of the specification.
+    /// Adapts the object's status after a change of its specification.
     pub(crate) follow_status: fn(&mut Value),
 
     /// Whether an update must contain a `resourceVersion`.
@@ -85,15 +84,15 @@ pub struct Kind {
     pub created_by_update: bool,
     /// Whether the answer to a DELETE contains the object instead of a `Status`.
     pub shown_when_deleted: bool,
-    /// Whether the dependents of an object of this kind stay by default when it is deleted, as old clients expect.
+    /// Whether the deletion of an object by default keeps the object's dependents, as old clients expect.
     pub orphans: bool,
     /// Whether a new object keeps the status that the client sent.
     pub(crate) keeps_status: bool,
     /// Names of objects that are never deleted.
     pub immortal: &'static [&'static str],
-    /// How long deletions of this kind take.
+    /// How long the deletion of an object of this kind takes.
     pub ending: Ending,
-    /// Whether reads bypass the real server's watch cache; etcd then refuses bad revisions with its own messages.
+    /// Whether reads bypass the real server's watch cache, so that etcd refuses bad revisions with its own messages.
     pub uncached: bool,
     /// The type of a review, if objects of this kind are answered and never stored.
     pub review: Option<Review>,
@@ -101,12 +100,12 @@ pub struct Kind {
     pub meaning: Meaning,
 }
 
-/// A part of an object that only its subresource writes.
+/// Fields of an object that only a subresource writes.
 #[derive(Debug)]
 pub struct Part {
-    /// Copies the fields from the second object, which the client sent, into the first, which is stored.
+    /// Copies the fields from the second object, which the client sent, into the first object, which is stored.
     pub write: fn(&mut Value, &Value),
-    /// Checks an update of the fields; the arguments are the new object and the old one.
+    /// Checks an update of the fields; the arguments are the new object and the old object.
     pub check: fn(&Value, &Value, &mut Vec<Cause>),
 }
 
@@ -115,20 +114,19 @@ pub struct Part {
 pub(crate) struct Mirror {
     /// The full name of the resource that stores the objects.
     pub(crate) of: &'static str,
-    /// Converts an object into the stored form.
+    /// Converts an object of this kind or version into the object that is stored.
     pub(crate) to_stored: fn(&mut Value),
-    /// Converts a stored object into the form of this kind.
+    /// Converts a stored object into an object of this kind.
     pub(crate) from_stored: fn(&mut Value),
 }
 
 /// A version whose objects are converted when they are read and written.
 #[derive(Debug)]
 pub(crate) struct Older {
-    /// The `apiVersion` of this version.
     pub(crate) api_version: &'static str,
-    /// Converts an object into the stored form.
+    /// Converts an object of this kind or version into the object that is stored.
     pub(crate) to_stored: fn(&mut Value),
-    /// Converts a stored object into the form of this version.
+    /// Converts a stored object into an object of this version.
     pub(crate) from_stored: fn(&mut Value),
 }
 
@@ -153,15 +151,15 @@ pub(crate) enum Names {
 /// Which changes increment `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// No change increments the generation: plain data has none.
+    /// No change increments the generation, because the kind has no generation.
     None,
     /// Changes of fields other than metadata and status increment the generation, and a new object has no generation.
     Updates,
     /// Changes of fields other than metadata and status increment the generation.
     Spec,
-    /// Changes of annotations increment the generation as well.
+    /// Changes of annotations and of fields other than metadata and status increment the generation.
     SpecAndAnnotations,
-    /// Changes of labels increment the generation as well.
+    /// Changes of labels and of fields other than metadata and status increment the generation.
     SpecAndLabels,
 }
 
@@ -172,7 +170,7 @@ pub enum Ending {
     AtOnce,
     /// A Pod is removed after its programs have ended, at most after its grace period.
     Graceful,
-    /// A namespace is removed once it is empty, which `spec.finalizers` shows.
+    /// A namespace is removed once it is empty and `spec.finalizers` is empty.
     Emptied,
 }
 
@@ -202,14 +200,14 @@ impl Review {
     }
 }
 
-/// How the server itself uses the objects of a kind.
+/// Whether and how the server itself uses the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// The server only stores the objects.
     Data,
     /// Namespaces contain other objects.
     Namespace,
-    /// Admission completes Pods; the API has tokens, bindings and evictions for them.
+    /// Admission plugins complete Pods; Pods have bindings and evictions.
     Pod,
     /// The server gives addresses to Services.
     Service,
@@ -221,11 +219,11 @@ pub enum Meaning {
     Claim,
     /// Admission allows only one default priority class.
     PriorityClass,
-    /// The server can combine the rules of several cluster roles into one.
+    /// The server can combine the rules of several cluster roles into one cluster role.
     ClusterRole,
     /// Definitions add resources to the server.
     Definition,
-    /// The configurations name the webhooks that admission calls.
+    /// The objects configure the webhooks that admission calls.
     Webhooks,
     /// The policies and bindings refuse objects by rules in CEL.
     Policy,
@@ -236,7 +234,7 @@ pub enum Meaning {
 }
 
 impl Kind {
-    /// A kind with this resource name; all other fields have the values of most kinds.
+    /// A kind with this resource name; all other fields have the values that most kinds have.
     pub(super) const fn of(name: &'static str) -> Self {
         Self {
             name,
@@ -279,12 +277,12 @@ impl Kind {
         }
     }
 
-    /// A question that is answered and never stored.
+    /// A kind of reviews, which are answered and never stored.
     pub(super) const fn review(name: &'static str, review: Review) -> Self {
         Self { review: Some(review), ..Self::of(name) }
     }
 
-    /// How a subresource changes some fields of the object; `None` if it does not.
+    /// The fields of the object that only this subresource writes; `None` if there are no such fields.
     pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
         self.parts.iter().find(|(name, _)| Some(*name) == subresource).map(|(_, part)| part)
     }

@@ -45,7 +45,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Fills in the missing default limits and requests of containers from the given limits.
+/// Fills in missing default limits and default requests from the other limits of the `LimitRange`.
 fn defaults(value: &mut Value) {
     let Some(spec) = value.get_mut("spec") else { return };
     each(spec, "limits", |limit| {

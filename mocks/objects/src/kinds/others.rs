@@ -58,7 +58,7 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
     ..Kind::of("resourcequotas")
 };
 
-/// Resource names that are valid only in quotas.
+/// Names of resources that are valid only in quotas.
 const QUOTAS_OWN: [&str; 17] = [
     "configmaps",
     "limits.cpu",

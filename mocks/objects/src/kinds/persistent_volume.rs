@@ -103,7 +103,7 @@ pub(super) fn class(row: &Row<'_>) -> Value {
     }
 }
 
-/// The access modes of a volume or claim in their short form and in a fixed order.
+/// The access modes of a volume or claim, abbreviated as in `RWO` and in a fixed order.
 pub(super) fn access(row: &Row<'_>, pointer: &str) -> String {
     let has = |mode: &str| row.items(pointer).any(|one| one == mode);
     let short =

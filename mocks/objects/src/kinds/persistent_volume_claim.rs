@@ -24,8 +24,8 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     ..Kind::of("persistentvolumeclaims")
 };
 
-/// Sets the phase of a new claim to pending, and copies its data source to the other name of that field ("Volume
-/// populators and data sources").
+/// Sets the phase of a new claim to pending, and copies `dataSource` to `dataSourceRef` or back ("Volume populators and
+/// data sources").
 fn new(value: &mut Value) {
     set(value, &["status"], "phase", json!("Pending"));
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };

@@ -31,7 +31,7 @@ pub(super) const POD: Kind = Kind {
     ..Kind::of("pods")
 };
 
-/// Fills in the defaults of a pod: those that also apply to templates, and those of pods only.
+/// Fills in the defaults of a pod: the defaults that templates have too, and the defaults of pods only.
 fn defaults(pod: &mut Value) {
     pod_spec::fill(pod.get_mut("spec"));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -205,7 +205,7 @@ impl Containers {
         pod
     }
 
-    /// The status text of a pod if no container has a more specific one.
+    /// The status text of a pod if no container has a more specific status text.
     fn phase(row: &Row<'_>) -> String {
         if row.condition("PodScheduled").is_some_and(|condition| condition["reason"] == "SchedulingGated") {
             return "SchedulingGated".to_owned();
@@ -219,7 +219,7 @@ fn count(status: &Value) -> i64 {
     status["restartCount"].as_i64().unwrap_or(0)
 }
 
-/// The time when a container last ended, in a form that sorts correctly as text.
+/// The time when a container last ended, as text that sorts by time.
 fn ended(status: &Value) -> &str {
     status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str).unwrap_or_default()
 }

@@ -93,7 +93,7 @@ impl<'a> Row<'a> {
         Value::from(fields.map(Option::unwrap_or_default).collect::<Vec<_>>().join(","))
     }
 
-    /// The containers and images of a template, and the selector of its pods.
+    /// The cells with containers and images of a workload's pod template, and with the selector of its pods.
     pub(crate) fn template(&self) -> [Value; 3] {
         let spec = "/spec/template/spec";
         [self.containers(spec, "name"), self.containers(spec, "image"), selector(self.at("/spec/selector"))]
@@ -159,7 +159,7 @@ pub(crate) fn load_balancer(row: &Row<'_>) -> String {
     }
 }
 
-/// A number or a percentage of pods, as the object contains it.
+/// The cell of a number or a percentage of pods, as the object contains it.
 pub(crate) fn amount(value: Option<&Value>, absent: &str) -> Value {
     match value {
         Some(Value::String(text)) => Value::from(text.as_str()),
@@ -168,13 +168,13 @@ pub(crate) fn amount(value: Option<&Value>, absent: &str) -> Value {
     }
 }
 
-/// The time since `since` in the form of `kubectl`: `5s`, `3m20s`, `2h`, `4d`.
+/// The time since `since` as `kubectl` shows it: `5s`, `3m20s`, `2h`, `4d`.
 pub(crate) fn age(since: &str, now: Timestamp) -> String {
     let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
     duration(now.as_second() - since.as_second())
 }
 
-/// A duration, given in seconds, in the form of `kubectl`.
+/// A duration, given in seconds, as `kubectl` shows it.
 pub(crate) fn duration(seconds: i64) -> String {
     if seconds < 0 {
         return "0s".to_owned();
@@ -195,7 +195,6 @@ pub(crate) fn duration(seconds: i64) -> String {
     }
 }
 
-/// The number of entries of a map.
 pub(crate) fn entries(row: &Row<'_>, pointer: &str) -> usize {
     row.at(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }

@@ -1,4 +1,4 @@
-//! `ReplicationController`: the older form of a `ReplicaSet`.
+//! `ReplicationController`: the kind that `ReplicaSet` replaced.
 
 use serde_json::{Map, Value};
 

@@ -22,7 +22,7 @@ pub(crate) enum Selected {
     Others,
 }
 
-/// Checks the keys and values of labels; every cause names the map instead of the entry.
+/// Checks the keys and values of labels; as in a real server, every cause names the map instead of the entry.
 pub(crate) fn check_labels(labels: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         causes.faults(at, key, qualified_name(key));
@@ -86,7 +86,6 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> Selected {
     if all { Selected::These } else { Selected::Others }
 }
 
-/// Whether a selector has no condition.
 pub(crate) fn is_empty(selector: &Map<String, Value>) -> bool {
     ["matchLabels", "matchExpressions"].iter().all(|key| match selector.get(*key) {
         Some(Value::Object(map)) => map.is_empty(),

@@ -1,4 +1,4 @@
-//! `StorageClass`: how new volumes are made.
+//! `StorageClass`: describes how new volumes are made.
 
 use serde_json::{Value, json};
 

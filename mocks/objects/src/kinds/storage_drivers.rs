@@ -1,5 +1,5 @@
-//! The kinds of drivers for storage and devices: features, nodes and capacity of drivers, attached volumes, and claims
-//! of devices.
+//! The kinds about drivers for storage and devices, such as `CSIDriver`, `CSINode`, `VolumeAttachment` and
+//! `ResourceClaim`.
 
 use mock_cel::formats::subdomain;
 use serde_json::{Value, json};

@@ -52,7 +52,6 @@ pub(crate) fn key(text: &str) -> Vec<String> {
     ])
 }
 
-/// The errors in the name of an HTTP header.
 pub(crate) fn header_name(text: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     said(&[(
@@ -80,7 +79,6 @@ pub(crate) fn is_address(text: &str) -> bool {
     text.split('.').count() == 4 && text.split('.').all(number)
 }
 
-/// Refuses a path that contains `..`.
 pub(crate) fn no_backsteps(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     if climbs(path) {
         causes.invalid_text(at, path, "must not contain '..'");

@@ -44,7 +44,7 @@ pub(super) fn others(template: &Value, causes: &mut Causes) {
     causes.invalid(at.field("labels"), &template["metadata"]["labels"], why);
 }
 
-/// Requires that pods always restart and have no deadline, because they must never end by themselves.
+/// Requires that pods always restart and have no deadline, because pods of these kinds must never end by themselves.
 pub(super) fn check_lasting(template: &Value, kind: &str, causes: &mut Causes) {
     let at = SPEC.field("template");
     let at = at.field("spec");

@@ -1,9 +1,9 @@
 //! The types of fields in built-in kinds.
 //!
-//! Owns refusing a body in which a field has the wrong JSON type, and removing values that mean "not set". The real
-//! server decodes bodies into typed structures. So the real server never returns `null`, empty texts and empty lists,
-//! and returns quantities in one form. The module `unknown` drops fields that a type does not have. This module must
-//! not know which values are valid.
+//! Refuses a body in which a field has the wrong JSON type, and removes values that mean "not set". The real server
+//! decodes bodies into typed structures. The real server's answers therefore contain no `null`, no empty texts and no
+//! empty lists, and contain quantities in canonical form. The module `unknown` drops fields that a type does not have.
+//! This module must not know which values are valid.
 
 use std::borrow::Cow;
 
@@ -58,8 +58,8 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     walk(object, fields, &resource.kind).map_err(|why| undecodable(resource, &why))
 }
 
-/// Decodes a value as a kind that is never stored, and returns the paths of unknown fields. The error says why the
-/// value does not have the type of the kind.
+/// Decodes a value as a kind whose objects are never stored; returns the paths of unknown fields. The error says why
+/// the value does not have the kind's type.
 pub fn read_as(kind: &str, value: &mut Value) -> Result<Vec<String>, Misfit> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
         return Err(Misfit::NotAnObject);
@@ -246,9 +246,9 @@ fn is_base64(text: &str) -> bool {
     base64::engine::general_purpose::STANDARD.decode(text).is_ok()
 }
 
-/// A time as the API shows it: in UTC, in whole seconds or in microseconds. `None` means that the text is not a time,
-/// or that a time in microseconds does not have exactly six decimal places (`MicroTime` of apimachinery reads no other
-/// form).
+/// Converts a time to the format of the API: in UTC, in whole seconds or in microseconds. `None` means that the text is
+/// not a time, or that a time in microseconds does not have exactly six decimal places (`MicroTime` of apimachinery
+/// reads no other form).
 fn as_shown(text: &str, micro: bool) -> Option<Cow<'_, str>> {
     let time = text.parse::<jiff::Timestamp>().ok()?;
     let fraction = text.bytes().skip(SECONDS_BYTES).take_while(|byte| *byte == b'.' || byte.is_ascii_digit()).count();

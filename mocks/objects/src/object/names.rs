@@ -108,7 +108,6 @@ pub fn check_finalizers_of_deleted(value: &Value, old: &Value) -> Vec<Cause> {
     vec![Cause::forbidden("metadata.finalizers", &why)]
 }
 
-/// Whether `key` is a qualified name.
 pub fn check_label_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let prefix_fits = prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.to_lowercase().split('.').all(is_label));

@@ -1,6 +1,6 @@
 //! Finds and drops fields that a built-in type does not have.
 //!
-//! Owns finding unknown fields of built-in types with the table of all fields; the real server drops them while it
+//! Unknown fields of built-in types are found with the table of all fields; the real server drops them while it
 //! decodes. For custom resources, schemas find unknown fields.
 
 use serde_json::{Map, Value};
@@ -88,7 +88,7 @@ mod tests {
         drop_unknown(value, Catalogue::builtin().by_full_name(full_name).unwrap())
     }
 
-    /// `apiVersion` and `kind` are fields of a whole object, and unknown fields in nested objects.
+    /// `apiVersion` and `kind` are known fields of a whole object, but unknown fields of nested objects.
     #[test]
     fn the_type_belongs_to_the_whole() {
         let mut value = json!({

@@ -1,13 +1,13 @@
 //! The OpenAPI schemas of built-in types, made from the table of their fields.
 //!
-//! Owns the form of the published schemas; the module `words` owns the descriptions.
+//! The module `words` owns the descriptions in the schemas.
 
 use serde_json::{Map, Value, json};
 
 use super::words;
 use crate::builtin::{self, Field, Kind, ListType, OBJECT_META, message};
 
-/// The place in an OpenAPI document that contains the schemas.
+/// The key of an OpenAPI document that contains the schemas.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Home {
     /// `#/components/schemas/` in OpenAPI 3.
@@ -16,8 +16,8 @@ pub(super) enum Home {
     Definitions,
 }
 
-/// The schema of a protobuf message; adds the schemas to which the schema refers to `all`. `None` means that the table
-/// of types does not contain the message.
+/// Makes the schema of a protobuf message, and adds to `all` the schemas to which this schema refers. `None` means that
+/// the table of types does not contain the message.
 pub(super) fn schema(name: &str, home: Home, all: &mut Map<String, Value>) -> Option<Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();

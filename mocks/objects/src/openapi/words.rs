@@ -1,7 +1,7 @@
 //! Descriptions of built-in types and their fields, one sentence each.
 //!
-//! Owns the texts that `kubectl explain` shows. Most fields have the same meaning in every type; an entry with a type
-//! describes a field that has another meaning in that type. A field without an entry has no description.
+//! Owns the texts that `kubectl explain` shows. Most fields have the same meaning in every type; an entry that names a
+//! type describes a field that has another meaning in that type. A field without an entry has no description.
 
 use crate::{builtin, kinds};
 

@@ -1,5 +1,5 @@
-//! JSON patch (RFC 6902), applied by the crate `json-patch`. As in kube-apiserver, a test of a missing field for `null`
-//! succeeds. Controllers use such a test to add a finalizer only if an object has none.
+//! JSON patch (RFC 6902), applied by the crate `json-patch`. As in kube-apiserver, the operation `test` treats a
+//! missing field as `null`. Controllers use this to add a finalizer only if an object has none.
 
 use ::json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;
@@ -55,16 +55,15 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Begins a patch of this value.
     pub fn of(value: &Value) -> Self {
         Self { growth: Growth::new(value), next: 0 }
     }
 
-    /// Applies the next operation. If the operation fails, the value stays as it was.
+    /// Applies the next operation. If the operation fails, the value stays unchanged.
     ///
     /// # Errors
     ///
-    /// The operation fails, or makes the value too large or too deep.
+    /// When the operation fails, or makes the value too large or too deep.
     pub fn apply(&mut self, value: &mut Value, operation: &PatchOperation) -> Result<(), Error> {
         let index = self.next;
         self.next += 1;
@@ -87,7 +86,7 @@ impl Steps {
 #[derive(Debug)]
 struct Growth {
     copied_bytes: usize,
-    /// An upper bound of the value's nesting depth.
+    /// An upper bound of the nesting depth of the patched value.
     depth: usize,
 }
 
@@ -120,7 +119,7 @@ impl Growth {
     }
 }
 
-/// The nesting depth of a value. The recursion is bounded by the depth that bodies and patches may have.
+/// The nesting depth of a value. The recursion is bounded, because bodies and patches have a maximum depth.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
@@ -182,7 +181,7 @@ mod tests {
     }
 
     /// Patches just below the limits of size and depth succeed, and patches just above fail. If a limit were missing,
-    /// this test would fail at once instead of filling memory or the stack.
+    /// this test would fail at once without filling memory or the stack.
     #[test]
     fn the_guards_hold_at_their_edge() {
         let copies = |count: usize| {

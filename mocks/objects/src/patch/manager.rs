@@ -1,4 +1,4 @@
-//! The client that writes fields, as `managedFields` names it.
+//! The field manager of a request: the client whose writes `managedFields` records.
 
 use jiff::Timestamp;
 
@@ -11,6 +11,6 @@ pub struct Manager<'a> {
     pub api_version: &'a str,
     /// The subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// The time of the entry in `managedFields`.
+    /// The time for the manager's entry in `managedFields`.
     pub now: Timestamp,
 }

@@ -1,6 +1,6 @@
-//! The owners of fields: `metadata.managedFields` in the form `FieldsV1`.
+//! The owners of fields: `metadata.managedFields` in the notation `FieldsV1`.
 //!
-//! Owns paths in objects and the notation of KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
+//! Owns the paths of fields and their notation in KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use super::manager::Manager;
 use crate::catalogue::Resource;
 use crate::object;
 
-/// One step of a path in an object.
+/// One component of a path in an object: a field or a list item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Field(String),
@@ -22,16 +22,16 @@ pub(super) enum Step {
     Value(Value),
 }
 
-/// The path of a value that has an owner.
+/// The path of a field or value that has an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Path(pub Vec<Step>);
 
-/// An index of list items by key, so that no search goes through a long list. The index is valid for one object, as
-/// long as only [`Path::set`] changes that object.
+/// An index of list items by key, so that an item is found without reading a whole list. The index is valid for one
+/// object, as long as only [`Path::set`] changes that object.
 #[derive(Debug, Default)]
 pub(super) struct Places(HashMap<Vec<Step>, HashMap<Value, usize>>);
 
-/// All managers except one, such as the manager that applies now, each with the paths of its fields.
+/// All managers except one (usually the manager that applies now), each with the paths of its fields.
 pub(super) struct Others<'a>(Vec<(&'a Entry, HashSet<&'a Path>)>);
 
 #[derive(Debug, Default)]
@@ -104,8 +104,8 @@ impl Step {
     }
 }
 
-/// The value of one of several key fields of an item. In custom resources, absent key fields are already filled in; an
-/// absent protocol of a port has a default.
+/// The value of one key field of a list item. In custom resources, absent key fields are already filled in; an absent
+/// protocol of a port has a default.
 fn part_of_key(item: &Value, key: &str) -> Option<Value> {
     item.get(key).cloned().or_else(|| (key == "protocol").then(|| Value::from("TCP")))
 }
@@ -135,7 +135,7 @@ impl Places {
         }
     }
 
-    /// Forgets the index after items were removed.
+    /// Clears the index after items were removed.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
@@ -201,8 +201,8 @@ impl fmt::Display for Path {
     }
 }
 
-/// A version in which a manager owns fields, but which the custom resource's definition no longer has. The real server
-/// then cannot convert the object into each owner's version. So the real server refuses an apply, and other writes
+/// Returns a version in which a manager owns fields, but which the custom resource's definition no longer has. If there
+/// is one, the real server cannot convert the object into each owner's version: it refuses an apply, and other writes
 /// remove all owners. (A built-in object loses only this owner.)
 pub(super) fn gone_version<'a>(entries: &'a [Value], resource: &Resource) -> Option<&'a str> {
     if !resource.custom {
@@ -278,7 +278,7 @@ impl Others<'_> {
         })
     }
 
-    /// The owners of a path, in the form of conflict messages.
+    /// The owners of a path, as conflict messages name them.
     pub(super) fn of(&self, path: &Path) -> impl Iterator<Item = String> {
         self.0.iter().filter(|(_, paths)| paths.contains(path)).map(|(entry, _)| entry.describe())
     }
@@ -289,8 +289,8 @@ impl Entry {
         self.operation == "Apply" && self.manager == manager && self.subresource == subresource
     }
 
-    /// The manager in conflict messages: `"kubectl-edit" using apps/v1`. A manager that applies is shown without a
-    /// version.
+    /// The manager as conflict messages name it: `"kubectl-edit" using apps/v1`. A manager that used server-side apply
+    /// is named without a version.
     fn describe(&self) -> String {
         let part = match self.subresource.as_str() {
             "" => String::new(),

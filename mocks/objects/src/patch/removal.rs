@@ -1,8 +1,8 @@
 //! Removes fields that a manager applied before and no longer applies.
 //!
-//! Owns removing many fields from one object in time proportional to their number. A removed list item leaves a mark in
-//! its list, so that the other items keep their indices. At the end, the marks are removed from every list, the
-//! innermost first. Parents that become empty are removed too.
+//! Many fields are removed from one object in time proportional to their number. A removed list item leaves a mark in
+//! its list, so that the other items keep their indices. At the end, the marks are removed from every list, innermost
+//! lists first. Parents that become empty are removed too.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::owners::{Path, Places, Step};
 
-/// The key of a mark for a removed item; no client uses this key on purpose as the only field of an item.
+/// The only field of the object that marks a removed item; real items have no field with this name.
 const MARK: &str = "\u{0}gone";
 
 /// A removal in progress, which [`Removal::finish`] ends.
@@ -29,7 +29,7 @@ impl<'a> Removal<'a> {
 
     /// Removes a field that a manager owned and no longer applies. If the field is the key of an item, the whole item
     /// is removed, with fields that have no owner, such as defaults. If another manager owns a key field of the item,
-    /// the item keeps its keys.
+    /// the item stays with only its keys.
     pub(super) fn take(&mut self, value: &mut Value, path: &Path) {
         match path.0.as_slice() {
             [item @ .., Step::Field(name)] if item.last().is_some_and(|step| step.is_key(name)) => {

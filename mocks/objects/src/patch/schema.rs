@@ -1,8 +1,8 @@
 //! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns the merge rules of lists. The rules come from the published types of built-in kinds ("patch strategy", "list
-//! type") and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge strategy").
-//! Lists without a rule are replaced as a whole.
+//! The merge rules come from the published types of built-in kinds ("patch strategy", "list type") and from the schemas
+//! of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge strategy"). Lists without a rule are
+//! replaced as a whole.
 
 use serde_json::Value;
 
@@ -86,12 +86,12 @@ pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Valu
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
-/// Whether a value can identify an item: plain values only, because an object would have owners inside it.
+/// Whether a value can identify a list item: only plain values can, because fields inside an object would have owners.
 fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// The rule of strategic merge for the list of a resource at `path` (field names only, without indices).
+/// The rule of strategic merge patch for the list of a resource at `path` (field names only, without indices).
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     let field = builtin::field_at(resource.type_in(resource.stored_api_version()), path);
     match field.and_then(Field::merge) {

@@ -1,8 +1,8 @@
 //! Server-side apply (Kubernetes documentation, "Server-Side Apply"; KEP-555).
 //!
-//! Owns merging an applied object into a stored one. The fields of the applied object are set. A field that the same
+//! Merges an applied object into a stored object. The fields of the applied object are set. A field that the same
 //! manager applied earlier and now omits is removed, unless another manager owns it too. A field that another manager
-//! owns with another value is a conflict, unless the request forces the change.
+//! owns with a different value is a conflict, unless the request forces the change.
 
 mod last_applied;
 
@@ -196,7 +196,6 @@ impl Leaves<'_> {
         }
     }
 
-    /// Visits the items of a list with keys.
     fn items(&mut self, items: &[Value], keys: &[(&str, Option<&Value>)], path: &mut Vec<Step>) {
         let mut seen = HashSet::new();
         for item in items {
@@ -218,7 +217,7 @@ impl Leaves<'_> {
         }
     }
 
-    /// Notes an error about the item at the end of `path`.
+    /// Adds an error about the item at the end of `path`.
     fn note(&mut self, path: &[Step], why: &str) {
         let Some((item, list)) = path.split_last() else { return };
         self.wrong.push(format!("{}: {why} {}", Path(list.to_vec()), Path(vec![item.clone()])));
@@ -234,7 +233,7 @@ fn is_atomic(path: &[Step], rules: Rules<'_>) -> bool {
     path.last().and_then(Step::field).is_some_and(|_| rules.is_one_value(&names(path)))
 }
 
-/// Removes fields that an applied object may contain but cannot own.
+/// Removes fields that an applied object may contain but that no manager can own.
 fn strip(intent: &mut Value) {
     let meta: &mut Map<String, Value> = object::metadata(intent);
     for key in

@@ -168,9 +168,9 @@ fn merge_list<'p>(
     Ok(())
 }
 
-/// Orders a merged list like the real library. Items of the patch keep the patch's order, and the other items keep
-/// their old order. The old order decides between an item of the patch and another item. An item that only the patch
-/// has comes before items that only the old list has.
+/// Orders a merged list like the real library. Items in the patch keep the patch's order, and all other items keep
+/// their old order. Between an item of the patch and another item, their old order decides. A new item of the patch
+/// comes before items that only the old list has.
 fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListRule) {
     let place = |among: &[Value], item: &Value| match rule {
         ListRule::ByKey(key) => {
@@ -192,7 +192,7 @@ fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListR
     list.extend(changed);
 }
 
-/// Puts the items that `order` lists into the order of `order`; each other item stays after the item that it followed.
+/// Sorts the items that `order` lists into the order of `order`; each other item stays after the item that it followed.
 fn reorder(list: &mut [Value], order: &[Value], rule: ListRule) {
     let rank = |item: &Value| match rule {
         ListRule::ByKey(key) => {

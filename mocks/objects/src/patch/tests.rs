@@ -115,8 +115,8 @@ proptest! {
     }
 }
 
-/// Long lists are applied and tracked in time proportional to their length. If each item were searched in the list,
-/// this test would take more than half a minute.
+/// Long lists are applied and tracked in time proportional to their length. With a linear search for each item, this
+/// test would take more than half a minute.
 #[test]
 fn a_long_list_is_applied_and_tracked_item_by_item() {
     const ITEMS: u64 = 3000;
@@ -181,8 +181,8 @@ fn a_long_list_is_taken_away_at_once() {
     assert_eq!(looked_at["spec"], json!({"type": "ClusterIP"}), "an empty list goes as well");
 }
 
-/// A list item whose key is an object is rejected. Fuzzing found that fields in such a key had owners, and that each
-/// apply moved the item.
+/// A list item whose key is an object is rejected. Fuzzing found that fields inside such a key got owners, and that
+/// each apply moved the item.
 #[test]
 fn an_item_is_known_by_a_plain_value_only() {
     let catalogue = Catalogue::builtin();

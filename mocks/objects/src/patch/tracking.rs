@@ -1,10 +1,9 @@
 //! The owners of fields after writes other than an apply: entries in `metadata.managedFields` with the operation
 //! `Update`.
 //!
-//! Owns comparing an object with its previous version, and giving changed fields to the client that wrote them
-//! (Kubernetes documentation, "Server-Side Apply", field management; KEP-555). The code works directly on the
-//! `FieldsV1` notation and visits both objects once, because every write pays this cost. This module must not decide
-//! conflicts.
+//! Compares an object with its previous version, and makes the writing client the owner of changed fields (Kubernetes
+//! documentation, "Server-Side Apply", field management; KEP-555). The code works directly on the `FieldsV1` notation
+//! and visits both objects once, because every write pays this cost. This module must not decide conflicts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,7 +35,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// A set of fields in the notation of `FieldsV1`.
 type Fields = Map<String, Value>;
 
-/// Records that `by` changed `old` into `value`. An object without `managedFields` stays without: tracking begins when
+/// Records that `by` changed `old` into `value`. An object without `managedFields` is not tracked: tracking begins when
 /// an object is created, or with the first apply.
 pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource: &Resource) {
     let given = match object::metadata(value).remove("managedFields") {
@@ -62,7 +61,8 @@ pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource:
     }
 }
 
-/// Gives all fields of an untracked object to the manager `before-first-apply`, so that an apply can conflict with it.
+/// Makes the manager `before-first-apply` the owner of all fields of an untracked object, so that an apply can
+/// conflict.
 pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: &Resource) {
     let mut changes = Changes { rules: Rules::of(resource, by.api_version), set: Fields::new(), gone: Fields::new() };
     changes.root(&Value::Null, value, "");
@@ -71,7 +71,7 @@ pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: 
     object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
 }
 
-/// Removes changed fields from all managers, and gives the fields that were set to `by`.
+/// Removes changed fields from all managers, and makes `by` the owner of the fields that were set.
 fn moved(entries: Vec<Value>, changes: Changes<'_>, by: &Manager<'_>) -> Vec<Value> {
     let mut own = None;
     let mut out = Vec::with_capacity(entries.len() + 1);
@@ -186,8 +186,8 @@ impl Changes<'_> {
         }
     }
 
-    /// The fields of one value that were set and those that are gone, as `(set, gone)`. `None` means that nothing
-    /// changed; an empty map means that the value itself changed.
+    /// The fields of one value that were set and the fields that were removed, as `(set, gone)`. `None` means that
+    /// nothing changed; an empty map means that the value itself changed.
     fn compare<'v>(
         &self,
         old: Option<&'v Value>,
@@ -310,7 +310,7 @@ fn known_as<'v>(item: &'v Value, (key, default): (&str, Option<&Value>)) -> Opti
     }
 }
 
-/// Adds a step with the fields below it; if no field is below the step, the text of the step is not made.
+/// Adds a step and the fields below that step to a set of fields; does nothing if there are no fields below the step.
 fn keep(fields: &mut Fields, step: impl FnOnce() -> String, below: Option<Fields>) {
     if let Some(below) = below {
         fields.insert(step(), Value::Object(below));

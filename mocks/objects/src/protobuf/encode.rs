@@ -1,7 +1,7 @@
 //! Answers in Kubernetes' protobuf encoding, for clients that accept no other type.
 //!
-//! Owns encoding the types that the parent module decodes. An object with a field that the tables do not contain is
-//! refused, so that no data is lost silently.
+//! Encodes the types that the parent module decodes. An object with a field that the tables do not contain is refused,
+//! so that no data is lost silently.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -76,7 +76,7 @@ fn fields_of(name: &str, value: &Value, depth: usize) -> Result<Vec<u8>, Error> 
     }
 }
 
-/// Writes the fields of a message that the object has; returns all fields that the message can have.
+/// Writes the fields of the object into a message; returns all fields that the message can have.
 fn put_fields(
     out: &mut Vec<u8>,
     name: &str,
@@ -185,8 +185,8 @@ fn one(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value, depth: usize)
     Ok(Some(()))
 }
 
-/// Encodes a message that wraps one of several alternatives. If the alternative is a schema, the field `allows` is also
-/// set, as in Go.
+/// Encodes a message that contains one of several alternatives. If the alternative is a schema, the field `allows` is
+/// also set, as in Go.
 fn either(name: &str, value: &Value, depth: usize) -> Result<Option<Vec<u8>>, Error> {
     let fields = message(name).ok_or_else(|| Error::UnknownMessage { message: name.to_owned() })?;
     let fits = |field: &&Field| match value {

@@ -1,7 +1,7 @@
 //! Checks a value against a schema, with the real server's messages.
 //!
 //! Owns the causes of schema errors. An update does not check unchanged values of an object again ("Validation
-//! ratcheting"), so old objects can be updated after their definition became stricter.
+//! ratcheting"), so that old objects can be updated after their definition became stricter.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! The formats of texts and numbers in schemas: the keyword `format` (Kubernetes documentation, "Custom Resources:
 //! validation", the formats that are checked).
 //!
-//! Owns the names of formats and the checks of texts with a format. `rules` declares formats that are separate types in
-//! CEL.
+//! Owns the names of formats and the checks of texts with a format. The module `rules` declares formats that are
+//! separate types in CEL.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use base64::Engine as _;
 use mock_cel::formats::is_uuid;
 use mock_cel::{is_uri, read_date, read_duration, read_time};
 
-/// A format that is checked; other formats are only documentation.
+/// A format that the server checks; all other formats are only documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     DateTime,

@@ -1,8 +1,8 @@
 //! Evaluates the CEL rules of a schema on an object.
 //!
-//! Owns finding the old value of each value, tolerating errors in values that an update left unchanged ("Validation
-//! ratcheting"), and the texts of errors. All rules of an object share one cost budget, so that no definition can block
-//! the server.
+//! Finds the old value of each value, tolerates errors in values that an update left unchanged ("Validation
+//! ratcheting"), and owns the texts of errors. All rules of an object share one cost budget, so that no definition can
+//! block the server.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -32,7 +32,7 @@ const OUT_OF_BUDGET: &str =
 pub struct Verdict {
     /// Why the object is refused.
     pub causes: Vec<Cause>,
-    /// Errors in values that the update left unchanged.
+    /// Warnings about errors in values that the update left unchanged.
     pub warnings: Vec<String>,
 }
 
@@ -52,7 +52,6 @@ impl Schema {
     }
 }
 
-/// A value and its old state.
 type Pair<'a> = (&'a Value, &'a Value);
 
 /// How an update changed a value: the value, its old value if there is one, and the nearest parent with an old value.
@@ -236,7 +235,7 @@ impl<'a> Walk<'a> {
         done
     }
 
-    /// Notes that a rule does not hold.
+    /// Adds the error of a rule that does not hold.
     fn refuse(&mut self, rule: &Rule, shown: &str, subject: &Subject<'_>, link: Link<'a>) -> ControlFlow<()> {
         let allowed = self.budget.min(RULE_BUDGET);
         let made = rule.expression.as_ref().map(|made| self.spend(allowed, |left| made.text(subject, left)));

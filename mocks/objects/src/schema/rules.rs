@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::{Additional, Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Maximum number of rules in the schema of one version. The largest definitions in use have a few hundred rules, which
-/// may contain compiled patterns.
+/// Maximum number of rules in the schema of one version. Each rule may keep compiled patterns in memory. The largest
+/// definitions in use have a few hundred rules.
 const RULES_MAX: usize = 1_000;
-/// Maximum number of regular expressions in the rules of one version: compiling one takes up to some milliseconds.
+/// Maximum number of regular expressions in the rules of one version; compiling each takes up to some milliseconds.
 const PATTERNS_MAX: usize = 2_000;
 /// Longest message of a rule in bytes, as in the API.
 const MESSAGE_MAX_BYTES: usize = 2_048;
@@ -38,7 +38,7 @@ pub(super) struct Rule {
     pub message: String,
     pub expression: Option<Program>,
     pub reason: &'static str,
-    /// The path, below the value, of the field that errors of the rule name.
+    /// The path of the field that errors of the rule name, relative to the rule's value.
     pub field: Option<String>,
     pub optional_old: bool,
     /// Whether the rule is below `allOf`. An update never tolerates errors of such a rule, even in an unchanged value.
@@ -245,7 +245,6 @@ impl Compiler {
         field
     }
 
-    /// Compiles the expressions of a rule.
     fn rule(&mut self, decl: &Arc<Decl>, rule: &Value, at: &str, loose: Option<&str>) -> Option<Rule> {
         let (source, message) = (text(rule, "rule"), text(rule, "message"));
         let optional_old = rule["optionalOldSelf"] == Value::Bool(true);
@@ -294,7 +293,7 @@ pub(super) fn are_at(raw: &Value) -> bool {
     std::iter::once(raw).chain(all_of).any(|raw| rules_of(raw).next().is_some())
 }
 
-/// Refuses rules in schemas in `anyOf`, `oneOf` and `not`, which cannot have rules.
+/// Refuses rules in schemas below `anyOf`, `oneOf` and `not`, which cannot have rules.
 pub(super) fn misplaced(raw: &Value, at: &str) -> Vec<Cause> {
     let several = |key: &'static str| {
         let list = raw[key].as_array().into_iter().flatten().enumerate();
@@ -326,7 +325,7 @@ fn shown(rule: &Value) -> String {
     )
 }
 
-/// Checks a `fieldPath` (`.spec.a`, `.labels['x']`) and returns the path as errors show it.
+/// Checks a rule's `fieldPath` (`.spec.a`, `.labels['x']`) and returns the path as errors show it.
 fn field_of(schema: &Schema, path: &str) -> Result<String, String> {
     let end = || "unexpected end of JSON path".to_owned();
     let (mut at, mut rest, mut field) = (schema, path, String::new());

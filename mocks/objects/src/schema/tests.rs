@@ -141,8 +141,8 @@ fn unknown_fields_go_and_defaults_come() {
     assert_eq!(object["metadata"], json!({"anything": 1}));
 }
 
-/// A typed client sends `null` for an empty map. The API server treats such a `null` as absent in objects, but not in
-/// lists.
+/// A field that is `null` but not nullable counts as absent, because typed clients send `null` for an empty map. A list
+/// item that is `null` counts as present.
 #[test]
 fn a_null_that_may_not_be_is_absent() {
     let text = json!({"type": "string"});
@@ -206,7 +206,7 @@ fn json_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Filling in defaults stops if they would be too large: every item of a list may have its own default.
+/// Filling in defaults stops if the defaults are too large, because every item of a list may have its own default.
 #[test]
 fn defaults_stop_where_an_object_would_be_too_large() {
     let of_items = |bytes: usize| {

@@ -1,7 +1,7 @@
 //! Checks only the types of an object's values against the object's schema.
 //!
-//! Owns the first check of an object in server-side apply (`structured-merge-diff`, conversion to typed values): types
-//! are checked without bounds and formats. A null has every type.
+//! The type check is the first check of an object in server-side apply (`structured-merge-diff`, conversion to typed
+//! values). Bounds and formats are not checked, and `null` is accepted as every type.
 
 use serde_json::Value;
 

@@ -49,10 +49,8 @@ pub enum Error {
          '-', '_' or '.'"
     )]
     Value(String),
-    /// The value of the named label is not a text.
     #[error("the value of {0} is not a string")]
     NotAText(String),
-    /// A selector object has an unknown operator.
     #[error("\"{0}\" is not a valid label selector operator")]
     Operator(String),
 }
@@ -72,7 +70,6 @@ impl Requirement {
     }
 }
 
-/// Whether the labels fulfil every requirement.
 pub fn matches<'a>(requirements: &[Requirement], label: impl Fn(&str) -> Option<&'a str>) -> bool {
     requirements.iter().all(|requirement| requirement.holds(label(&requirement.key)))
 }
@@ -107,7 +104,6 @@ pub fn text(selector: &Value) -> String {
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
 }
 
-/// Parses the text of a selector.
 pub fn parse(text: &str) -> Result<Vec<Requirement>, Error> {
     let mut requirements = Vec::new();
     for term in split_outside_parentheses(text)? {

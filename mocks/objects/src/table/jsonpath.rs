@@ -1,4 +1,4 @@
-//! The part of `JSONPath` that printer columns use: `.a.b`, `['a.b']`, `\.` in a name, `[0]`, and
+//! The subset of `JSONPath` that printer columns use: `.a.b`, `['a.b']`, `\.` in a name, `[0]`, and
 //! `[?(@.type=="Ready")]`.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Tests without a fault: all bytes arrive in order, each side sees the other's close, and no idle connection is
+//! Tests without a fault: all bytes arrive in order, each peer sees the other's close, and no idle connection is
 //! closed.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{PATIENCE, World, rest, send, until};
 
-/// Bytes in which a wrong order is visible.
+/// Makes bytes in which a wrong order is visible.
 fn pattern(count: usize) -> Vec<u8> {
     (0..count).map(|index| u8::try_from(index % 251).unwrap()).collect()
 }

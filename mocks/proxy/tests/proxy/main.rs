@@ -1,5 +1,5 @@
-//! Tests of the TCP proxy over real sockets: the effects of every network fault on both sides, and service without a
-//! fault.
+//! Tests of the TCP proxy over real sockets: the effects of every network fault on subject and server, and the service
+//! without a fault.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -16,13 +16,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use units::Span;
 
-/// The deadline of a step: longer than any step needs, short enough to notice a hang.
+/// The deadline of each operation in a test: longer than any operation needs, and short enough to notice a hang.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a test waits to see that no bytes arrive; long enough for loopback.
 const MOMENT: Duration = Duration::from_millis(100);
 const ID: FaultId = FaultId(7);
 
-/// A server whose tests accept connections, and a proxy in front of it.
+/// A listening socket on which tests accept connections as the server, and a proxy in front of it.
 struct World {
     server: TcpListener,
     proxy: Proxy,
@@ -95,7 +95,7 @@ async fn receive(tcp: &mut TcpStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// The bytes until the end of a connection, and whether it ended with an error.
+/// Reads the bytes until the end of a connection; returns them, and whether the connection ended with an error.
 async fn rest(tcp: &mut TcpStream) -> (Vec<u8>, std::io::Result<()>) {
     let mut bytes = Vec::new();
     let end = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut bytes)).await.expect("an end in time");

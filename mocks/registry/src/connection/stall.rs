@@ -1,6 +1,6 @@
 //! A stream with a deadline for writes: it fails if its peer stops reading.
 //!
-//! Owns only the deadline of writes. The code that awaits data sets the deadline of reads.
+//! Reads have no deadline here: the code that awaits data sets it.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ impl<S> Impatient<S> {
         Self { stream, limit, stalled: None }
     }
 
-    /// Passes a ready result on. A pending result becomes an error after the limit.
+    /// Returns a ready result unchanged. A result that stays pending longer than the limit becomes an error.
     fn watch<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.stalled = None;

@@ -1,5 +1,5 @@
 //! `registry-auth-failing`: every request is refused with 401 and the usual challenge, and `/token` is refused too, so
-//! that the challenge cannot be met. A hit is one 401.
+//! that clients cannot authenticate. A hit is one 401.
 
 use super::{Ask, Before, Behaviour, Fault};
 use crate::route::Kind;

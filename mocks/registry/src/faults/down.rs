@@ -1,5 +1,5 @@
 //! `registry-down`: new connections are reset, closed, or accepted and never served. Open connections end in the same
-//! way. A hit is one connection. A connection that is never served stays open until the fault ends.
+//! way. A hit is one refused or ended connection. A connection that is never served stays open until the fault ends.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,17 +18,16 @@ use super::{Behaviour, How, Inner, Kind};
 /// The behaviour of `registry-down`, which affects connections instead of single requests.
 pub(super) struct Down;
 
-/// The treatment of a new connection.
+/// Whether and how a new connection is served.
 pub(crate) enum Door {
     /// The connection is served, until a fault ends it.
     Open(Arc<Line>),
-    /// The connection is closed at once, in this way.
+    /// The connection is closed at once, by RST or FIN.
     Shut(How),
     /// The connection stays open without any answer until this token is cancelled.
     Silent(CancellationToken),
 }
 
-/// One open connection.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) id: u64,
@@ -93,7 +92,6 @@ impl Line {
         }
     }
 
-    /// The socket of this connection.
     pub(crate) fn wire(self: &Arc<Self>, tcp: TcpStream) -> Wire {
         Wire { tcp, line: self.clone() }
     }

@@ -1,5 +1,5 @@
 //! `registry-error`: the registry answers with an HTTP error, 503 unless the fault names another status. If the fault
-//! sets `Retry-After`, the answer has that header in whole seconds. A hit is one such answer.
+//! sets `Retry-After`, the answer has that header in whole seconds. A hit is one answer with the error.
 
 use http::StatusCode;
 use http::header::RETRY_AFTER;

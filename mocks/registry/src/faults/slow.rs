@@ -9,8 +9,8 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::Kind;
 
-/// The delay if the fault sets neither a delay nor a rate. This delay is longer than a user waits patiently and shorter
-/// than a webhook's timeout.
+/// The delay if the fault sets neither a delay nor a rate. The delay is noticeable for users and shorter than a
+/// webhook's timeout.
 const DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct Slow;

@@ -10,8 +10,8 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::{Kind, Reference, Route};
 
-/// Maximum number of tags that are remembered as read. At this bound the memory is cleared, so that some hits are not
-/// counted, but no false hit is counted.
+/// Maximum number of tags that are remembered as read. At this limit all tags are removed from the memory, so that some
+/// hits are missed, but no false hit is counted.
 const SEEN_MAX: usize = 10_000;
 
 #[derive(Default)]

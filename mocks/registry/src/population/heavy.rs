@@ -11,16 +11,14 @@ use crate::digest::Digest;
 use crate::manifest::OCI_MANIFEST;
 use crate::store::Store;
 
-/// The first part of the repository names of these images.
+/// The first segment of the repository names of images that attack signature verifiers.
 pub(super) const FOLDER: &str = "hostile";
-/// Number of bundles of one image.
 const BUNDLES: usize = 20;
 /// The size of one bundle in bytes.
 const BYTES: usize = 8 << 20;
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 
-/// Attaches the bundles to the image.
 pub(super) fn attach(store: &mut Store, name: &str, image: &Digest) -> Result<(), Error> {
     let config = blob(store, name, EMPTY_TYPE, Bytes::from_static(b"{}"))?;
     let layers = [blob(store, name, BUNDLE_TYPE, long())?, blob(store, name, BUNDLE_TYPE, lists())?];

@@ -15,29 +15,26 @@ use crate::digest::Digest;
 use crate::store::Store;
 use attach::{By, Holder, at_tag, in_bundle};
 
-/// Every third existing image must be refused. The two images before it are good, which is enough for workloads with
-/// three images.
+/// Of every three existing images, a verifier must accept the first two and refuse the third.
 const BAD_EVERY: usize = 3;
-/// The first part of the repository names of images that need two signatures.
+/// The first segment of the repository names of images that need two signatures.
 const TWO: &str = "two";
-/// The first part of the repository names of images that need a keyless signature, with a certificate of a certificate
-/// authority.
+/// The first segment of the repository names of images that need a signature with a certificate (keyless).
 const KEYLESS: &str = "keyless";
-/// The first part of the repository names of all other images.
+/// The first segment of the repository names of all other images.
 const SEEDED: &str = "seeded";
 /// The identity whose keyless signatures are trusted.
 pub const HOLDER: Identity<'static> = Identity { issuer: "https://issuer.example.com", subject: "release@example.com" };
 /// Another identity of the same issuer.
 const MALLORY: Identity<'static> = Identity { issuer: HOLDER.issuer, subject: "mallory@example.com" };
 
-/// How an image is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signing {
-    /// Signed by [`Keys::release`], in this form.
+    /// Signed by [`Keys::release`]; the signature is attached as `Form` says.
     Release(Form),
     /// Signed by [`Keys::second`] alone.
     Second(Form),
-    /// Signed by `release` and `second`, in the folder `two`.
+    /// Signed by `release` and by `second`, in a repository whose name begins with `two`.
     Both,
     /// Signed by [`Keys::successor`], which replaces `second` when keys change.
     Successor(Form),
@@ -49,11 +46,12 @@ pub enum Signing {
     OtherDigest(Form),
     /// The tag was signed and then moved: its present image is not signed.
     Moved,
-    /// Signed twice by `release`, in the folder `two`, which needs two different signers.
+    /// Signed twice by `release`, in a repository whose name begins with `two`, which needs two different signers.
     SameTwice,
     /// An index without a signature, whose first image is signed by `release`.
     Member,
-    /// Signed without a key by [`HOLDER`], in the folder `keyless`, as in all following variants.
+    /// Signed with a certificate of [`HOLDER`]. The repository names of this and the next four variants begin with
+    /// `keyless`.
     Keyless(Form),
     /// Signed by another identity, with a certificate of the same authority.
     OtherHolder(Form),
@@ -76,7 +74,7 @@ pub enum Form {
     Bundle,
 }
 
-/// The signings of images that may run; one image after the other takes the next signing.
+/// The signings of images that must be accepted; each such image takes the next signing of the list.
 const GOOD: [Signing; 8] = [
     Signing::Release(Form::Tag),
     Signing::Release(Form::Bundle),
@@ -87,7 +85,7 @@ const GOOD: [Signing; 8] = [
     Signing::Keyless(Form::Bundle),
     Signing::Second(Form::Bundle),
 ];
-/// The signings of images that must be refused; one image after the other takes the next signing.
+/// The signings of images that must be refused; each such image takes the next signing of the list.
 const BAD: [Signing; 14] = [
     Signing::Unsigned,
     Signing::Stranger(Form::Tag),
@@ -110,12 +108,13 @@ const BAD: [Signing; 14] = [
 pub struct Keys {
     /// The key that signs most images.
     pub release: Signer,
-    /// The key that signs some images.
+    /// The key of the second signer, which signs some images.
     pub second: Signer,
     /// The key that replaces `second` during a run.
     pub successor: Signer,
     stranger: Signer,
-    /// The certificate authority of keyless signers. Boxed, because it is large and a run's futures hold the keys.
+    /// The certificate authority of keyless signers. Boxed, because the sigstore is large and a run's futures contain
+    /// the keys.
     sigstore: Box<Sigstore>,
 }
 
@@ -137,7 +136,6 @@ impl Keys {
         Ok(format!("{:#}\n", self.sigstore.trusted_root()?))
     }
 
-    /// A certificate of this sigstore for `identity`.
     fn certificate(&self, identity: Identity<'_>) -> Result<CertificateRecipe, Error> {
         Ok(CertificateRecipe::new(identity, self.sigstore.now())?)
     }
@@ -153,7 +151,8 @@ impl Signing {
         }
     }
 
-    /// The first part of the repository name of images that are signed like this: policies match images by that part.
+    /// The first segment of the repository name of images that are signed like this: policies match images by this
+    /// segment.
     pub(super) fn folder(self) -> &'static str {
         match self {
             Self::Both | Self::SameTwice => TWO,
@@ -168,7 +167,6 @@ impl Signing {
     }
 }
 
-/// An image that is to be signed.
 pub(super) struct Target<'a> {
     pub(super) name: &'a str,
     /// `host:port/name`

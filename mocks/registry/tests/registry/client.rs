@@ -1,4 +1,4 @@
-//! A plain client: it sends the given requests and returns the answers unchecked.
+//! A simple test client, which sends the given requests and returns the answers unchecked.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    /// The first error code in an error body of the specification.
+    /// The first error code in the body of a refusal.
     pub fn code(&self) -> String {
         self.json()["errors"][0]["code"].as_str().unwrap_or_default().to_owned()
     }

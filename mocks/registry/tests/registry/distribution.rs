@@ -1,6 +1,6 @@
 //! Comparison with the registry `distribution` (Debian's docker-registry). Both registries get the same requests, and
-//! the tests compare status, error code, and the headers that clients read. For a known difference the test states the
-//! reason.
+//! the tests compare status, error code, and the headers that clients read. For each known difference the test states
+//! the reason.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -11,8 +11,8 @@ use tokio::process::{Child, Command};
 
 use crate::client::{Client, MANIFEST, Reply, manifest, registry, sha256, with_query};
 
-/// The compared headers, which clients read. Only the form of `Location` is compared, because one registry writes an
-/// absolute URL.
+/// The headers that are compared, because clients read them. Of `Location` only the path's pattern is compared, because
+/// one registry writes an absolute URL.
 const HEADERS: &[&str] = &[
     "content-type",
     "content-range",
@@ -76,7 +76,8 @@ fn shape(reply: &Reply) -> Vec<String> {
     shape
 }
 
-/// Sends one request to both registries, compares the form of the answers, and returns both answers.
+/// Sends one request to both registries, compares status, error code and headers of the answers, and returns both
+/// answers.
 async fn same(clients: [&Client; 2], method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> [Reply; 2] {
     let replies = [
         clients[0].send(method.clone(), path, headers, body.to_owned()).await,
@@ -86,7 +87,7 @@ async fn same(clients: [&Client; 2], method: Method, path: &str, headers: &[(&st
     replies
 }
 
-/// Sends the same part of an upload to both registries, to the upload's URL in each.
+/// Sends the same request of an upload to both registries, at the URL that each registry gave to the upload.
 async fn same_at(clients: [&Client; 2], at: &[String; 2], method: Method, query: &str, body: &str) -> [Reply; 2] {
     let headers = [("content-type", "application/octet-stream")];
     let mut replies = Vec::new();

@@ -207,7 +207,7 @@ async fn slow_comes_late_and_trickles() {
     healthy_again(server, &client, [&manifest, &blob], 1).await;
 }
 
-/// Tests an open connection and a new one for each variant of `registry-down`.
+/// Each variant of `registry-down` ends an open connection and does not serve a new one.
 #[tokio::test]
 async fn down_ends_connections_and_lets_none_in() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,5 +1,5 @@
-//! Tests of the mock registry over real sockets: requests of the specification, real clients, and a comparison with
-//! another registry.
+//! Tests of the mock registry over real sockets: requests of the specification, requests of real clients, and a
+//! comparison with the registry `distribution`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

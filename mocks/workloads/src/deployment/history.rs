@@ -1,4 +1,4 @@
-//! Earlier templates of a Deployment: their `ReplicaSet`s, which are numbered.
+//! The `ReplicaSet`s of a Deployment's earlier templates, and their revision numbers.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const OWN: [&str; 6] = [
 ];
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 
-/// The highest number of the earlier templates.
+/// The highest revision number of the earlier templates.
 pub(super) fn newest(sets: &Sets) -> i64 {
     sets.old.iter().map(|set| revision(set)).max().unwrap_or(0)
 }
@@ -38,7 +38,8 @@ pub(super) fn copy_annotations(set_of: &mut Value, deployment: &Value) -> bool {
     changed
 }
 
-/// Gives the existing `ReplicaSet` of the present template the highest number. Returns whether an object was written.
+/// Sets the revision number of the present template's existing `ReplicaSet` to the highest. Returns whether an object
+/// was written.
 pub(super) fn adopt(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let (is, wanted) = (revision(new), newest(sets) + 1);
     let mut next = new.clone();

@@ -10,7 +10,8 @@ use crate::kind::{Key, Kind};
 use crate::pod;
 use crate::scene::Scene;
 
-/// Takes one step of a rollout; returns whether it changed a `ReplicaSet`.
+/// Scales the new `ReplicaSet` up or the old ones down, as far as the rollout's limits allow; returns whether a
+/// `ReplicaSet` changed.
 pub(super) fn step(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let mut changed = false;
     let wanted = number(deployment, "/spec/replicas");
@@ -29,8 +30,8 @@ pub(super) fn step(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: 
     changed || scale_down_old(scene, deployment, sets, new)
 }
 
-/// The number of Pods that the new `ReplicaSet` may have, if it has `is` Pods now; `all` are all `ReplicaSet`s of the
-/// Deployment.
+/// The number of Pods that the new `ReplicaSet` may have, if its present number is `is`; `all` is the number of Pods of
+/// all `ReplicaSet`s.
 pub(super) fn replicas_of_new<'s>(deployment: &Value, all: impl Iterator<Item = &'s Arc<Value>>, is: i64) -> i64 {
     let wanted = number(deployment, "/spec/replicas");
     if !is_rolling(deployment) {
@@ -100,7 +101,7 @@ fn scale(scene: &mut Scene<'_>, deployment: &Value, set_of: &Value, replicas: i6
     true
 }
 
-/// Writes the Deployment's wanted replicas and its maximum into annotations of a `ReplicaSet`.
+/// Writes the Deployment's wanted and maximum number of replicas into annotations of a `ReplicaSet`.
 pub(super) fn note_sizes(set_of: &mut Value, deployment: &Value) {
     let wanted = number(deployment, "/spec/replicas");
     for (key, size) in [(DESIRED, wanted), (MAX, wanted + room(deployment).0)] {

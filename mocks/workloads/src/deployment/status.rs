@@ -15,7 +15,7 @@ const AVAILABLE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
 
-/// A condition whose times are now.
+/// A condition of a Deployment whose times are now.
 pub(super) fn condition(scene: &Scene<'_>, kind: &str, status: &str, said: (&str, &str)) -> Value {
     conditions::new(kind, status, said, &["lastUpdateTime", "lastTransitionTime"], scene.now)
 }
@@ -44,7 +44,7 @@ fn tell(scene: &mut Scene<'_>, key: &Key, deployment: &Value, said: (&str, &str)
     true
 }
 
-/// Whether all Pods exist, have the present template and are available.
+/// Whether all Pods of a Deployment exist, have the present template and are available.
 pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
     let wanted = number(deployment, "/spec/replicas");
     let all = ["updatedReplicas", "replicas", "availableReplicas"];
@@ -78,7 +78,7 @@ pub(super) fn write(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: 
     scene.status(BY, key.clone(), deployment, status);
 }
 
-/// The status with the counts of replicas and the condition `Available`.
+/// The status of a Deployment with the counts of replicas and the condition `Available`.
 fn counted(scene: &Scene<'_>, deployment: &Value, sets: &Sets) -> Value {
     let sum = |pointer: &str| sets.all().map(|set| number(set, pointer)).sum::<i64>();
     let of_new = |pointer: &str| sets.new.iter().map(|set| number(set, pointer)).sum::<i64>();

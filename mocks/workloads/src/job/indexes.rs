@@ -13,8 +13,8 @@ use crate::scene::Scene;
 use crate::template::set;
 
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// Maximum number of indexes that are read from a status, because clients can write any text into it. A Job never has
-/// more Pods than this limit.
+/// Maximum number of indexes that are read from a status, because clients can write any text into a status. A Job never
+/// has more Pods than this limit.
 const NUMBERS_MAX: usize = 100_000;
 
 fn is_indexed(job: &Value) -> bool {
@@ -63,7 +63,7 @@ fn give_index(body: &mut Value, job: &Value, number: i64) {
     }
 }
 
-/// Notes the indexes of succeeded Pods in the status.
+/// Writes the completion indexes of succeeded Pods into the Job's status.
 pub(super) fn note(job: &Value, pods: &[Arc<Value>], status: &mut Value) {
     if !is_indexed(job) {
         return;

@@ -64,7 +64,7 @@ pub(super) fn of(scene: &mut Scene<'_>, pod: &Value, stage: Stage) -> Option<Val
     Some(status)
 }
 
-/// The conditions without null fields, which the API server adds to some of them.
+/// The conditions without null fields; the API server adds such fields to some conditions.
 fn bare(conditions: &Value) -> Vec<Value> {
     let mut conditions = conditions.as_array().cloned().unwrap_or_default();
     for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
@@ -150,7 +150,8 @@ fn conditions_of(scene: &Scene<'_>, pod: &Value, stage: Stage) -> Value {
     Value::from(conditions)
 }
 
-/// The statuses of a list of containers, which the fields `which` of the spec and `statuses` of the status hold.
+/// The statuses of a list of containers: `which` is the list's field in the Pod's spec, `statuses` its field in the
+/// Pod's status.
 fn containers(scene: &Scene<'_>, pod: &Value, which: &str, statuses: &str, stage: Stage) -> Value {
     let before = list(&pod["status"], &format!("/{statuses}"));
     let all = list(pod, &format!("/spec/{which}")).iter().map(|container| {

@@ -16,7 +16,6 @@ fn claim_name(of: &Value, set: &Value, ordinal: i64) -> String {
     format!("{}-{}-{ordinal}", name(of), name(set))
 }
 
-/// The claims of the Pod with this number.
 pub(super) fn claims(set: &Value, ordinal: i64) -> Vec<Value> {
     let claims = list(set, "/spec/volumeClaimTemplates").iter().map(|of| {
         let mut labels = map(of, "/metadata/labels");

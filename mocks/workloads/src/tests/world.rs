@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Advances the time by `length` and runs the steps that become due.
+    /// Advances the time by `length` and calls the machine at each time that it requests.
     pub(super) fn run(&mut self, length: SignedDuration) {
         let end = self.now.checked_add(length).unwrap();
         loop {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Takes one step of the machine and makes its writes; returns the writes.
+    /// Calls `Machine::step` once and makes the writes that it returns.
     pub(super) fn step(&mut self) -> Vec<Batch> {
         let batches = self.machine.step(self.now);
         for batch in &batches {
@@ -211,7 +211,7 @@ impl World {
     }
 }
 
-/// Applies a merge patch. Of strategic merge patches, only the features that the machine uses are supported.
+/// Applies a merge patch; of strategic merge patches, only the features that the machine uses.
 fn merge(value: &mut Value, patch: &Value) {
     let (Some(fields), Some(patch)) = (value.as_object_mut(), patch.as_object()) else {
         *value = patch.clone();

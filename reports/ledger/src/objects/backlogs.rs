@@ -1,5 +1,5 @@
-//! The backlog at the end of a run: objects that still wait, and whether objects that began to wait later were served
-//! first.
+//! The backlog at the end of a run: objects that still wait for an observation, and whether objects that began to wait
+//! later were served first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use record::Backlog;
 
 use super::Objects;
 
-/// The least difference of waiting times, in milliseconds, for an object to count as overtaken. Parallel workers may
-/// swap objects whose waiting began within a shorter time.
+/// Minimum difference of waiting times, in milliseconds, for an object to count as overtaken. Parallel workers may swap
+/// objects whose waiting began within a shorter time.
 const OVERTAKEN_MS: u64 = 5000;
 
 impl Objects {

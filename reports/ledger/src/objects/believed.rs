@@ -1,6 +1,6 @@
 //! The objects that the subject knows, as far as its witness reported them.
 //!
-//! Owns the view that `end-state.json` compares with the control plane. The module settles no version.
+//! Owns the subject's view of objects, which `end-state.json` compares with the control plane.
 
 use facts::{Revision, Uid};
 
@@ -14,7 +14,7 @@ pub struct Known {
     pub namespace: String,
     pub name: String,
     pub uid: Uid,
-    /// The version that the subject reported last; none if the ledger knows only that this version is an old version.
+    /// The version that the subject reported last; none if the ledger has forgotten the version.
     pub revision: Option<Revision>,
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the backlog: objects left at the end are a queue if objects were served in the order of their waiting, and
-//! were overtaken if not.
+//! Tests of the backlog: objects that wait at the end are a queue if objects were served in the order of their waiting,
+//! and were overtaken if not.
 
 use super::*;
 
@@ -59,8 +59,9 @@ fn what_is_served_in_order_leaves_a_queue() {
     assert_eq!(ledger.backlogs(4500, 12_500), [backlog]);
 }
 
-/// One object a second begins to wait, and each is served fifteen seconds later, except two. The first of the two
-/// counts as overtaken. The second does not, because the served objects began to wait at most a tolerance later.
+/// If one object a second begins to wait, and each but two is served fifteen seconds later, the first of the two counts
+/// as overtaken. The second of two waiting objects does not count as overtaken, because the served objects began to
+/// wait at most five seconds later.
 #[test]
 fn what_others_overtook_was_passed_by() {
     let mut ledger = ledger();
@@ -106,6 +107,26 @@ fn what_is_deleted_in_the_queue_is_not_missed() {
     assert_eq!(counts, [(0, 1), (1, 1), (2, 1)]);
 }
 
+/// Like the test above, but an object that is always in the queue gets a further version each second, just before its
+/// turn. Its short waits do not hide that the queue is long.
+#[test]
+fn an_object_that_is_always_in_the_queue_does_not_hide_the_queue() {
+    let mut ledger = ledger();
+    commit(&mut ledger, 500, "always", 99);
+    observe(&mut ledger, 600, "always", 99);
+    for second in 1..=41 {
+        commit(&mut ledger, second * 1000, &format!("u{second}"), second);
+        commit(&mut ledger, second * 1000 + 1, "always", second + 500);
+        observe(&mut ledger, second * 1000 + 5, "always", second + 500);
+        if second > 15 {
+            observe(&mut ledger, second * 1000 + 10, &format!("u{}", second - 15), second - 15);
+        }
+        let _ = ledger.advance(second * 1000 + 20).count();
+    }
+    delete(&mut ledger, 41_030, "u30", 900);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
+}
+
 /// The subject serves at once whatever it saw. It lost one object, which is deleted after the deadline.
 #[test]
 fn what_a_quick_subject_lost_is_missed() {
@@ -119,4 +140,21 @@ fn what_a_quick_subject_lost_is_missed() {
     let _ = ledger.advance(4100).count();
     delete(&mut ledger, 4100, "u7", 100);
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (1, 0));
+}
+
+/// An object is deleted before the subject has proved it. The versions are not missed if a write of the subject to the
+/// object was refused less than a deadline before, and they are missed if the refusal is older.
+#[test]
+fn what_is_deleted_soon_after_a_refused_write_is_not_missed() {
+    let mut ledger = ledger();
+    for (uid, revision) in [("soon", 1), ("long-ago", 2), ("never", 3)] {
+        commit(&mut ledger, 100, uid, revision);
+    }
+    ledger.refused(RESOURCE, "default", "soon", 2500);
+    ledger.refused(RESOURCE, "default", "long-ago", 1500);
+    let _ = ledger.advance(3000).count();
+    for (uid, revision) in [("soon", 11), ("long-ago", 12), ("never", 13)] {
+        delete(&mut ledger, 3000, uid, revision);
+    }
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (2, 1));
 }

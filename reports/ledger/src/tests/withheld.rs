@@ -1,5 +1,5 @@
-//! Tests of versions that a fault withheld from the subject. The deadline of such a version counts from delivery, and a
-//! version that never reached the subject is not missed.
+//! Tests of versions that a fault withheld from the subject. The deadline of a withheld version counts from its
+//! delivery, and a version that never reached the subject is not missed.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn came(ledger: &mut Ledger, order: u64, t_ms: u64) {
 }
 
 /// A version that was delivered after eight seconds is observed in time within a deadline of the delivery. An
-/// observation after that deadline is late, and its lateness counts from the delivery.
+/// observation after the deadline is late, and its lateness counts from the delivery of the version.
 #[test]
 fn what_was_given_back_is_due_from_then_on() {
     let mut ledger = ledger(true);
@@ -54,7 +54,7 @@ fn what_was_given_back_is_due_from_then_on() {
 }
 
 /// If an object is deleted, its version that was delivered just before is not missed. A version that was delivered long
-/// before is missed.
+/// before the deletion is missed.
 #[test]
 fn of_a_gone_object_is_missed_what_came_and_was_overdue() {
     for (came_ms, missed) in [(8500, 0), (5000, 1)] {
@@ -66,8 +66,8 @@ fn of_a_gone_object_is_missed_what_came_and_was_overdue() {
     }
 }
 
-/// A version that may not have been delivered before its object's deletion is not missed. While the object exists, the
-/// version still has to be observed.
+/// A version that may not have been delivered before its object's deletion is not missed. While the object exists, a
+/// withheld version still has to be observed.
 #[test]
 fn of_a_gone_object_is_not_missed_what_never_came() {
     let mut ledger = ledger(false);
@@ -84,7 +84,7 @@ fn of_a_gone_object_is_not_missed_what_never_came() {
 }
 
 /// A version that was delivered together with the next version is superseded by the next version. A version that was
-/// delivered earlier has its own deadline.
+/// delivered before the next version has its own deadline.
 #[test]
 fn who_supersedes_counts_from_when_it_came() {
     let mut ledger = ledger(true);

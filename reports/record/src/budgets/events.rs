@@ -33,7 +33,7 @@ pub struct Events {
     /// With `every-version`, each version must be observed. Default `latest`.
     pub delivery: Option<Delivery>,
     /// The 99th percentile of the time from commit to observation, for commits made while no fault was active. Needs
-    /// about 300 such commits, so `churn`.
+    /// `churn` with about 300 such commits.
     pub lag_p99: Option<Span>,
     /// The longest time from the commit of a version that was observed late to the observation that settled the
     /// version.
@@ -46,8 +46,8 @@ pub struct Events {
     /// subject's children (`subject.children`), else the last report of each object.
     pub converged: Option<bool>,
     /// `true`: after the drain each object must have exactly the children of `subject.children`. No child may be
-    /// missing, superfluous, of an older version, still edited by `drift`, or without its parent. A child edited by
-    /// `drift` proves something only if it was restored before any client wrote its parent again.
+    /// missing, superfluous, of an older version, still edited by `drift`, or without its parent. A restored child
+    /// proves the subject's work only if no client wrote the parent between edit and restoration.
     pub restored: Option<bool>,
 }
 

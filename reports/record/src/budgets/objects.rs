@@ -49,8 +49,8 @@ pub struct ObjectLimits {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChildrenLimits {
     /// Objects that at any time had more children than `subject.children` says, even if corrected later. Children of an
-    /// older version of their parent may exist beside their replacements for the shortest deadline of events. Default
-    /// 0.
+    /// older version of their parent may exist beside their replacements for 5 s, the shortest deadline of events.
+    /// Default 0.
     pub excess: Option<u64>,
     /// Children without an owner reference that still exist at the end although their parent is deleted: no garbage
     /// collector removes them. A child does not count if it has outlived its parent by less than the deadline of

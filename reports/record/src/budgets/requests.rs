@@ -25,11 +25,12 @@ pub struct Requests {
     /// counting begins at the start of the warm-up.
     pub rate: Option<Rate>,
     /// Watches from a forbidden `resourceVersion`. A version is forbidden if the server answered it with 410 (HTTP
-    /// status or `ERROR` event) and the subject has not listed since. So is a version that is not newer than the end of
-    /// a watch that got 410, without a list in between. A version is also forbidden if it is older than the subject's
-    /// state. The state comes from a list while no watch of the scope was open, from a watch that the server ended
-    /// cleanly, or from the start of an earlier watch. A list without `resourceVersion` from an older state (a restored
-    /// control plane) resets the subject's state. A watch beside another open watch of its scope does not count.
+    /// status or `ERROR` event) and the subject has not listed since. After a watch that ended with 410, each version
+    /// up to its last one is forbidden until the next list. A version is also forbidden if it is older than the
+    /// subject's state. The state comes from a list while no watch of the scope was open, from a watch that the server
+    /// ended cleanly, or from the start of an earlier watch. A list without `resourceVersion` from an older state (a
+    /// restored control plane) resets the subject's state. A watch beside another open watch of its scope does not
+    /// count.
     pub stale_resume: Option<u64>,
     /// Watches without `resourceVersion` (or with 0) and without `sendInitialEvents`, in a scope that was listed
     /// before. Changes between such a list and watch are lost.

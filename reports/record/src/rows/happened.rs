@@ -10,17 +10,17 @@ use crate::{Evidence, Outcome};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FaultEvent {
-    /// The fault is on the schedule.
+    /// A fault is on the schedule.
     Planned,
-    /// The fault was switched on.
+    /// A fault was switched on.
     Started,
-    /// The fault had a real effect; `hits` counts such effects.
+    /// A fault had a real effect; `hits` counts such effects.
     Hit,
-    /// The fault was switched off.
+    /// A fault was switched off.
     Ended,
-    /// A probe before the fault, which proves that the path worked.
+    /// A canary before the fault, which proves that the path from write to observation worked.
     CanaryBefore,
-    /// A probe after the fault, which proves that the path works again.
+    /// A canary after the fault, which proves that the path from write to observation works again.
     CanaryAfter,
 }
 
@@ -37,9 +37,9 @@ pub struct FaultRow {
     pub name: String,
     /// The kind of event.
     pub event: FaultEvent,
-    /// Real effects of the fault so far.
+    /// Number of real effects of the fault so far.
     pub hits: u64,
-    /// For a canary event: whether the probe succeeded.
+    /// For a canary event: whether the subject reported the canary.
     pub ok: Option<bool>,
     /// Details for people.
     pub detail: Option<String>,
@@ -81,12 +81,13 @@ pub struct AnomalyRow {
     pub observed_ms: Option<u64>,
     /// The control plane's record of sending the version: never sent, or sent and when.
     pub delivery: Option<String>,
-    /// Lines of watch streams near the version, capped.
+    /// Lines of watch streams near the version, at most 20.
     #[serde(default)]
     pub wire: Vec<String>,
     /// Details for people.
     pub detail: Option<String>,
-    /// The history of the version's object. None in older records, and none beyond the bound for the outcome.
+    /// The history of the version's object. None in older records, and none if the rows of this outcome have reached
+    /// their maximum size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
@@ -102,16 +103,16 @@ pub struct End {
     /// The rows that were lost to a full disk; none if all were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// Gaps in the harness's audits of a real control plane.
+    /// Gaps in the records that the harness reads from a real control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<Hole>,
 }
 
-/// A time range for which an audit of the harness is incomplete.
+/// A time range for which a record that the harness reads from a real control plane is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hole {
-    /// The audit that has the gap.
+    /// The record of the control plane that has the gap.
     pub of: Audited,
     /// No entry was lost before this time.
     pub from_ms: u64,
@@ -121,17 +122,17 @@ pub struct Hole {
     pub detail: String,
 }
 
-/// An audit of the harness: what it reads from a real control plane.
+/// A record that the harness reads from a real control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Audited {
-    /// The audit of the versions that were written.
+    /// The record of the versions that were written.
     Commits,
-    /// The audit of the subject's requests, by the audit log of a real API server.
+    /// The record of the subject's requests: the audit log of a real API server.
     Requests,
 }
 
-/// Maximum number of gaps that are recorded. More gaps would not change the verdict.
+/// Maximum number of gaps that are recorded. Gaps beyond this number would not change the verdict.
 pub const HOLES_MAX: usize = 10;
 /// Maximum length of a gap's reason in the record, in bytes.
 pub const HOLE_DETAIL_MAX: usize = 200;
@@ -168,7 +169,7 @@ pub enum EndReason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_ms: Option<u64>,
     },
-    /// The subject counted as ready, but requested no churned resource.
+    /// The subject counted as ready, but requested no resource that the harness changes.
     NeverAsked {
         /// The resources that the subject requested instead, the churned resources, and a remedy.
         detail: String,
@@ -180,9 +181,9 @@ pub enum EndReason {
         /// The last lines that the subject printed.
         detail: String,
     },
-    /// The load generator was lost, because its machine or Pod removed it.
+    /// The Pod of a load generator ended or fell silent.
     LoadLost {
-        /// The lost generator, and how the loss was noticed.
+        /// The load generator that was lost, and how the loss was noticed.
         detail: String,
     },
     /// No observation came although commits were made.
@@ -203,7 +204,6 @@ pub enum EndReason {
 pub struct CommitEvent {
     /// When the version was committed.
     pub t_ms: u64,
-    /// The version that was committed.
     #[serde(flatten)]
     pub commit: Commit,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::hlog::{self, Histogram};
 
-/// Calls of one registered webhook, counted by the control plane.
+/// Calls of one registered webhook, as counted by the control plane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookRow {
@@ -26,7 +26,7 @@ pub struct Refused {
     pub times: u64,
 }
 
-/// A few points of a distribution. A percentile has a value only if at least 100 samples lie beyond it.
+/// A few quantiles of a distribution. A percentile has a value only if at least 100 samples lie beyond it.
 #[serde_with::apply(
     u64 => #[serde(skip_serializing_if = "super::is_zero")],
     Option => #[serde(skip_serializing_if = "Option::is_none")],
@@ -76,9 +76,9 @@ pub struct CallsRow {
     pub turned_away: u64,
     /// Calls without permission that the subject accepted.
     pub let_in: u64,
-    /// Calls without permission that got no answer: no connection was made, or the time was over.
+    /// Calls without permission that got no answer: no connection was made, or the timeout passed.
     pub unanswered: u64,
-    /// Answers that were compared with the commits: those with a replica count, or without one.
+    /// Answers that were compared with the commits: with a replica count, or denying that the Deployment exists.
     pub judged: u64,
     /// Compared answers with a value that was never committed.
     pub wrong: u64,
@@ -181,7 +181,7 @@ pub struct AlertsRow {
     pub told: u64,
     /// Answers without an alert in time, or with an incorrect one.
     pub lost: u64,
-    /// Alerts beyond one for an answer, or for a review that was never sent.
+    /// Superfluous alerts: a repeated alert for one answer, or an alert for a review that was never sent.
     pub twice: u64,
     /// Alerts of dry runs.
     pub on_dry_run: u64,
@@ -197,11 +197,11 @@ pub struct AlertsRow {
 pub struct ChurnRow {
     /// Changes that the schedule planned.
     pub planned: u64,
-    /// Objects created.
+    /// Number of objects created.
     pub created: u64,
-    /// Objects updated.
+    /// Number of objects updated.
     pub updated: u64,
-    /// Objects deleted.
+    /// Number of objects deleted.
     pub deleted: u64,
     /// Changes that a webhook refused, correctly or not.
     pub refused: u64,
@@ -231,7 +231,6 @@ impl Quantiles {
         }
     }
 
-    /// The quantiles of a histogram; none if the histogram is empty.
     pub fn of_any(histogram: &Histogram) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self::of(histogram))
     }

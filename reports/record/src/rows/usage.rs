@@ -1,11 +1,11 @@
-//! One row of `samples.jsonl`: the resources that processes and the machine used.
+//! One row of `samples.jsonl`: the resources that processes and the machine use.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cgroup, Sockets};
 
-/// One row of `samples.jsonl`: resources at one moment.
+/// One row of `samples.jsonl`: the resources in use at one moment.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -26,11 +26,11 @@ pub struct Sample {
     pub cgroup: Option<Cgroup>,
     /// The time that taking the sample took, in microseconds.
     pub read_cost_us: u64,
-    /// The time that reading the proportional set took, in microseconds. Meanwhile the kernel walks all pages and locks
-    /// the subject's memory map.
+    /// The time that reading the proportional set took, in microseconds. While the proportional set is read, the kernel
+    /// walks all pages and locks the subject's memory map.
     pub rollup_cost_us: Option<u64>,
-    /// Whether the sample is kept only for its large resident set, when one sample of an interval is kept. Such a
-    /// sample counts for ceilings, but not for results that need samples at even distances.
+    /// Whether the sample is kept only for its large resident set, beside the one sample that is kept of each interval.
+    /// A sample that is kept for its size counts for ceilings, but not for results that need samples at even distances.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub peak: bool,
 }
@@ -39,7 +39,7 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Process {
-    /// Processes in the tree.
+    /// Number of processes in the tree.
     pub processes: u64,
     /// Resident set, in bytes.
     pub rss_bytes: u64,
@@ -52,7 +52,7 @@ pub struct Process {
     /// Processor time since the start of the processes, in milliseconds.
     #[serde(skip_serializing_if = "super::is_zero")]
     pub cpu_ms: u64,
-    /// Threads.
+    /// Number of threads.
     #[serde(skip_serializing_if = "super::is_zero")]
     pub threads: u64,
     /// Open file descriptors by class.
@@ -70,26 +70,26 @@ pub struct Process {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Fds {
-    /// Sockets.
+    /// Number of sockets.
     pub socket: u64,
-    /// Files and directories.
+    /// Number of files and directories.
     pub file: u64,
-    /// Pipes.
+    /// Number of pipes.
     pub pipe: u64,
-    /// Everything else: epoll, eventfd, timerfd, …
+    /// Number of all other descriptors: epoll, eventfd, timerfd, …
     pub other: u64,
 }
 
-/// Pressure on the machine. A field is none if the kernel does not report it.
+/// Pressure on the machine of the run. A field is none if the kernel does not report it.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineRow {
-    /// Share of the last 10 s in which some task waited for a processor, in percent.
+    /// Percentage of the last 10 s in which some task waited for a processor.
     pub psi_cpu_some_pct: Option<f64>,
-    /// Share of the last 10 s in which some task waited for memory, in percent.
+    /// Percentage of the last 10 s in which some task waited for memory.
     pub psi_memory_some_pct: Option<f64>,
-    /// Share of the last 10 s in which some task waited for a disk, in percent.
+    /// Percentage of the last 10 s in which some task waited for a disk.
     pub psi_io_some_pct: Option<f64>,
     /// Processor time taken by other virtual machines of the host since boot, in milliseconds.
     pub steal_ms: Option<u64>,

@@ -14,8 +14,8 @@ fn wrote(t_ms: u64, verb: Verb, resource: &str, name: &str, status: u16, times: 
     Step::Wrote { t_ms, verb, resource, object, status, times, message }
 }
 
-/// A missed version that was sent. The witness reports only the subject's writes, and the steps contain its writes for
-/// the object.
+/// A missed version that was sent. The witness reports only the subject's writes, and the evidence contains the
+/// subject's writes for the object.
 fn missed(steps: &[Step]) -> AnomalyRow {
     let sent = [watched(100, 3, 9), sent(4010, 17, 3)];
     row(Outcome::Missed, &[&sent[..], steps].concat())
@@ -97,7 +97,8 @@ fn what_waits_for_a_workload_says_for_which() {
     assert_ne!(under(&missed(&[map]), &by_writes(conduct(true))).0, Cause::AwaitsWorkload);
 }
 
-/// The client is not blamed if no report shows that it read later versions, or if the witness shows only its writes.
+/// The client is not blamed if no report shows that it read later versions, or if the witness shows only the subject's
+/// writes.
 #[test]
 fn a_cause_that_nothing_proves_is_not_known() {
     let ruled_out = "ruled out: a refused write, a Lease that it never got, a queue";

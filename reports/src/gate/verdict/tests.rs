@@ -6,7 +6,7 @@ use crate::gate::simulation::{BUSY, QUIET, gate, header, session};
 use crate::gate::slice::Counted;
 use crate::gate::{Pressure, Side};
 
-/// Judges a gate with a certificate from a hundred choices of signs, which is enough for these tests.
+/// Judges a gate with a certificate from a hundred choices of signs, which are enough for these tests.
 fn judge(record: &Record) -> Judgement {
     judge_by(record, 100)
 }
@@ -57,16 +57,16 @@ fn what_cannot_be_trusted_is_invalid() {
 }
 
 const CALM: Pressure = Pressure { cpu: Some(0.1), io: Some(0.02), steal: None, lateness_us: 0 };
-/// The pressure in a slice on a machine whose disk is busy.
+/// The pressure in a measurement on a machine whose disk is busy.
 const PRESSED: Pressure = Pressure { io: Some(0.9), ..CALM };
 
-/// Measures a slice again, with the given pressure.
+/// Replaces the measurement at an index by one with the given pressure.
 fn again(record: &mut Record, at: usize, pressure: Pressure) {
     let slice = Slice { pressure, ..record.slices[at].clone() };
     record.add(&Line::Slice(Box::new(slice))).unwrap();
 }
 
-/// A machine under pressure leaves the gate undecided, and the reason names the machine. Exact counts can still be
+/// If the machine is under pressure, the gate is undecided, and the reason names the machine; exact counts can still be
 /// worse.
 #[test]
 fn a_pressed_machine_leaves_it_open_and_is_named() {
@@ -94,8 +94,7 @@ fn a_pressed_machine_leaves_it_open_and_is_named() {
     assert!(counted.reason.contains("instructions a request +10 %"), "{}", counted.reason);
 }
 
-/// In a gate of six pairs, none may be dropped. A slice that is measured again replaces the slice that was under
-/// pressure.
+/// In a gate of six pairs, no pair may be dropped. A later measurement replaces the one that was under pressure.
 #[test]
 fn what_was_played_again_counts() {
     let mut record = Record::of(header(3, 3));
@@ -161,7 +160,7 @@ fn events_lead_where_there_are_no_reviews() {
     assert!(nothing.reason.starts_with("A missed or was late with 5 % of its events"), "{}", nothing.reason);
 }
 
-/// A session whose time ran out has fewer blocks and is still valid. The report says that it was shortened.
+/// A session whose time ran out has fewer blocks and is still valid. The report says that the session was shortened.
 #[test]
 fn a_shortened_session_is_no_interrupted_one() {
     let mut record = record(1.0, 1);
@@ -173,7 +172,7 @@ fn a_shortened_session_is_no_interrupted_one() {
     assert_eq!(judgement.notes, ["session 1 has 6 blocks instead of 8, because its time was up"]);
 }
 
-/// Exact counts decide without pairs, and they need a second session too.
+/// Exact counts decide without pairs, and they need a second session as well.
 #[test]
 fn counts_are_compared_by_their_ends() {
     let word = |a: &[f64], b: &[f64], sessions: u32| {
@@ -219,7 +218,7 @@ fn a_record_that_is_read_again_has_the_same_verdict() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// With any noise, the outcome, the rows and the exit code agree, and each figure lies between its bounds.
+    /// With any noise, the outcome, the rows and the exit code agree, and each figure is between its bounds.
     #[test]
     fn a_judgement_agrees_with_itself(seed in 0..1000_u64, times in 0.8..1.3_f64, blocks in 3..8_u32) {
         let judgement = gate(seed, blocks, BUSY, times);

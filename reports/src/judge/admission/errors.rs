@@ -47,8 +47,8 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
     findings.push(Name::of::<Errors>(), verdict, count(errors), count(limit), text).used(errors as f64, limit as f64);
 }
 
-/// An example of the commonest class of errors, whose name begins the example's text. If the class has none, the first
-/// example of any class.
+/// An example of the commonest class of errors: an example text that begins with the name of the class. If no example
+/// belongs to that class, the first example of any class.
 fn example<'a>(rows: &[&'a AdmissionRow], classes: &[(&str, u64)]) -> Option<&'a String> {
     let (name, _) = classes.iter().max_by_key(|(_, number)| *number)?;
     let begin = format!("{}:", name.to_lowercase());

@@ -1,7 +1,7 @@
 //! `admission.unlocked`: answers that pin an image to a digest that differs from the image's locked digest.
 //!
-//! The image's tag points to the digest in the answer, or did so a moment ago. Without the lock the answer would be
-//! correct, so it is not a wrong verdict.
+//! The image's tag points to the digest in the answer, or pointed to it a moment before. Without the locked digest the
+//! answer would be correct, so it is not a wrong verdict.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};

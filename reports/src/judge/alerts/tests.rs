@@ -1,4 +1,4 @@
-//! Tests that each planted fault in the record of alerts leads to exactly its finding, and that a clean record leads to
+//! Tests that each wrong count in the record of alerts leads to exactly its finding, and that a clean record leads to
 //! none.
 
 use crate::example::{Example, Judged as _};
@@ -19,7 +19,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A name, a change that damages a row of alerts, and all findings that must then not pass.
+/// A name, a change that damages the counts of alerts, and all findings that must then not pass.
 type Planted = (&'static str, fn(&mut AlertsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 4] = [
@@ -47,7 +47,7 @@ fn what_did_not_happen_decides_nothing() {
 }
 
 /// A subject that pins an image to another digest than the locked one breaks `admission.unlocked`. If no tag moved,
-/// this limit is undecided.
+/// this budget is undecided.
 #[test]
 fn a_lock_that_is_ignored_is_found() {
     let mut example = Example::clean();

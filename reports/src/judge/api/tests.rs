@@ -1,4 +1,4 @@
-//! Tests that each planted fault in the record of calls leads to exactly its finding, and that a clean record leads to
+//! Tests that each wrong count in the record of calls leads to exactly its finding, and that a clean record leads to
 //! none.
 
 use crate::example::{Example, Judged as _};
@@ -31,7 +31,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A name, a change that damages a row of calls, and all findings that must then not pass.
+/// A name, a change that damages the counts of calls, and all findings that must then not pass.
 type Planted = (&'static str, fn(&mut CallsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 8] = [

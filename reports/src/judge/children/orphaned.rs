@@ -1,7 +1,8 @@
-//! `children.orphaned`: children without an owner reference that still exist after their parent was deleted.
+//! `children.orphaned`: children without an owner reference that still exist at the end although their parent was
+//! deleted.
 //!
-//! The garbage collector deletes children with an owner reference; the subject must delete other children. A judge that
-//! counts children by owner references would take a child without such a reference for missing.
+//! The garbage collector deletes children with an owner reference; the subject must delete other children. Children
+//! without an owner reference are found by their name or labels.
 
 use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -63,7 +63,7 @@ mod tests {
         judgement.findings.iter().filter(|one| one.budget == budget).map(|one| one.verdict).collect()
     }
 
-    /// Without a budget, a subject with `restart` fails if it crashes. A budget can allow crashes.
+    /// Without a budget, a subject with `restart` fails if it crashes. A budget for crashes can allow them.
     #[test]
     fn a_crash_fails_unless_it_is_allowed() {
         let clean = judged(&[], "{}");
@@ -89,8 +89,8 @@ mod tests {
         assert_eq!(verdicts(&once, "crashes.loops"), [Verdict::Pass]);
     }
 
-    /// Memory before a crash proves nothing about growth after it. If the crash itself is judged, undecided growth does
-    /// not count against the run.
+    /// Memory before a crash proves nothing about growth after it. If the crash itself breaks a budget, undecided
+    /// growth does not count against the run.
     #[test]
     fn growth_is_not_judged_across_a_crash() {
         let memory = r#""memory": {"growth": "1MiB/h"}, "threads": {"growth": 9}"#;
@@ -108,7 +108,7 @@ mod tests {
         assert!(text(&allowed).contains("restarted at") && !text(&early).contains("restarted at"));
     }
 
-    /// During a back-off there is no process to sample, so samples are not missing.
+    /// During a back-off there is no process to sample, so samples of that time do not count as missing.
     #[test]
     fn a_back_off_is_no_hole_in_the_samples() {
         let verdict = |crashes: &[u64]| {

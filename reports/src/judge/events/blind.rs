@@ -5,10 +5,11 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{counted, millis};
 
-/// A subject counts as blind if it has no open request for this time. Known clients retry at least every 60 s.
+/// A subject counts as blind if it has no open request for this time, in milliseconds. Known clients retry at least
+/// every 60 s.
 const BLIND_MS: u64 = 120_000;
-/// The time without an open request that makes a subject blind at the end of a run with unsettled versions. It is
-/// shorter because the drain phase was the time to catch up.
+/// The time without an open request, in milliseconds, that makes a subject blind at the end of a run with unsettled
+/// versions. The time is shorter than [`BLIND_MS`] because the subject could catch up in the drain phase.
 const BLIND_AT_END_MS: u64 = 30_000;
 
 pub(super) struct Blind;

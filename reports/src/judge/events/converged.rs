@@ -1,6 +1,7 @@
 //! `events.converged`: after the drain, the subject's view equals a fresh list of the control plane.
 //!
-//! The rule applies even if every event was reported in time: a subject can report one state and keep another.
+//! A subject can break this budget even if it reported every event in time, because it can report one state and keep
+//! another.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Difference, DifferenceKind, EndState, EventCounts, Record};

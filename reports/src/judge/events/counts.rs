@@ -1,4 +1,4 @@
-//! The counts of the ledger: one rule for each outcome, and the deadline after which an observation is late.
+//! The budgets on counts of the ledger: one rule for each outcome, and the deadline after which an observation is late.
 
 use units::Span;
 
@@ -11,7 +11,7 @@ use crate::words::{count, counted, millis, percent};
 
 /// The default limit for violations of the API's contract, if a scenario has the section `events`.
 const NEVER: Option<u64> = Some(0);
-/// The default limit for properties that only some subjects promise: such properties are not judged.
+/// The default limit for properties that only some subjects promise: without a limit, such properties are not judged.
 const UNJUDGED: Option<u64> = None;
 
 /// Builds a rule for each outcome with a budget: its name, key, default, example, needed facts and count.
@@ -52,7 +52,7 @@ impl Rule for Deadline {
     const EXAMPLE: Option<&'static str> = Some("10s");
     const WORD: Option<Word> = None;
 
-    /// Adds no finding: the ledger used the deadline during the run, and `late` judges the result.
+    /// Adds no finding: the ledger used the deadline during the run, and the budget `events.late` judges the result.
     fn judge(_: &Record, _: &EventCounts, _: &Span, _: &mut Findings) {}
 }
 
@@ -110,7 +110,7 @@ fn judge_count(
     findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
 }
 
-/// The total of which the outcome is a share, with its name.
+/// The total to which the count of an outcome is compared, with the name of the total.
 fn base(outcome: Outcome, counts: &EventCounts) -> (u64, &'static str) {
     match outcome {
         Outcome::Regressed | Outcome::Phantom | Outcome::Resurrected | Outcome::Duplicate => {

@@ -1,4 +1,4 @@
-//! `events.heal`: how long the subject had a wrong version of an object.
+//! `events.heal`: how long the subject had an outdated version of an object.
 
 use units::Span;
 

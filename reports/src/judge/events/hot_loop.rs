@@ -8,9 +8,9 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::millis;
 
-/// The limit for list and watch requests a second, if the subject observes nothing. The limit is multiplied by the
-/// larger of `compress` and `clockRate`. With `compress` watches end sooner by this factor, and with `clockRate` the
-/// subject waits by its faster clock.
+/// Maximum list and watch requests a second of a subject that observes nothing. This limit is multiplied by the larger
+/// of `compress` and `clockRate`. With `compress` watches end sooner by this factor, and with `clockRate` the subject
+/// waits by its faster clock.
 const HOT_LOOP_PER_SECOND: f64 = 2.0;
 
 pub(super) struct HotLoop;

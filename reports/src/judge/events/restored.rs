@@ -5,7 +5,7 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{ChildProblem, ChildrenState, Drifted, EventCounts, Record};
 use crate::words::{count, counted};
 
-/// The name under which the list of faults has the harness's own deletions and edits of children.
+/// The name that the harness's own deletions and edits of children have in `faults.jsonl`.
 pub const DRIFT: &str = "children-drift";
 const NAMED_MAX: usize = 3;
 
@@ -77,8 +77,8 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     }
 }
 
-/// A text about drifted children whose parents were written again. Such children prove nothing, because the write makes
-/// the subject look at the children as well.
+/// A text about drifted children (deleted or edited by the harness) whose parents were written again. Such children
+/// prove nothing, because after the write of a parent the subject looks at the children as well.
 fn unproved(has: &str, drift: Drifted) -> String {
     format!(
         "{has}. This does not prove that the subject watches them: all {} children that the harness deleted or edited belong to objects \

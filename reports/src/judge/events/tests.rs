@@ -161,7 +161,8 @@ fn each_thing_wrong_with_children_is_told_of() {
     assert_eq!(spoil(|children| children.wanted = 0).len(), 1, "nothing was compared");
 }
 
-/// If very many children drifted, not each of them has a row in the record. The last row has the number of the others.
+/// If the harness deletes or edits very many children, only some of them have a row in the record, and the last row has
+/// the number of the others.
 #[test]
 fn all_children_that_drifted_are_told_of() {
     let mut example = Example::clean();
@@ -183,8 +184,8 @@ fn all_children_that_drifted_are_told_of() {
     assert!(restored.text.contains("edited 248 children"), "{}", restored.text);
 }
 
-/// Drift proves nothing if the churn wrote the parent again: a subject that looks only at parents then restores the
-/// child as a side effect.
+/// A restored child proves nothing if the churn wrote its parent again: a subject that looks only at parents then
+/// restores the child as a side effect.
 #[test]
 fn drift_that_the_churn_may_have_repaired_proves_nothing() {
     let fired = |drift| {

@@ -1,5 +1,5 @@
-//! `events.unseen`: objects of which no version was observed. The rule replaces `missed` if the witness does not report
-//! versions.
+//! `events.unseen`: objects of which no version was observed. This budget replaces `events.missed` if the witness does
+//! not report versions.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};

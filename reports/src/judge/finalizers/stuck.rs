@@ -1,9 +1,9 @@
 //! `finalizers.stuck`: deleted objects that still exist at the end because of a finalizer of the subject.
 //!
-//! A finalizer counts if the subject added it. A finalizer in the scenario's own template may belong to any program: it
-//! is reported and not judged. An object does not count if its deletion was requested less than the deadline before the
-//! end. Nor does an object count if its writes were refused so often that the subject may still wait for its next try;
-//! the text then says so.
+//! A finalizer counts only if the subject added it. A finalizer in the scenario's own template may belong to any
+//! program: it is reported and not judged. An object does not count if its deletion was requested less than the
+//! deadline before the end. Nor does an object count if its writes were refused so often that the subject may still
+//! wait before its next try; the text of the finding then says so.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ const DEADLINE_MIN_MS: u64 = 5000;
 /// `util/workqueue/default_rate_limiters.go`).
 const BACK_OFF_MS: u64 = 5;
 const BACK_OFF_MAX_MS: u64 = 1_000_000;
-/// Number of failures, in addition to refused writes, that a controller may have had for each object. Examples are a
-/// failed read, or a refused child with another name.
+/// Number of failures, in addition to refused writes, that a controller may have had for each object. Examples of such
+/// failures are a failed read, or a refused child with another name.
 const UNSEEN: u64 = 3;
 
 pub(super) struct Stuck;

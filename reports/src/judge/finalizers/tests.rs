@@ -65,8 +65,8 @@ fn what_is_nobodys_fault_is_not_charged() {
     }
 }
 
-/// A template copied from a cluster may have the finalizer of a controller that does not run here. Such a finalizer is
-/// reported and not judged.
+/// An object template copied from a cluster may have the finalizer of a controller that does not run in this cluster. A
+/// finalizer from the template is reported and not judged.
 #[test]
 fn a_finalizer_of_the_template_is_said_and_not_decided() {
     let judgement = judged(vec![held("n/a", PutOn::Scenario, 42_000)], None);
@@ -76,8 +76,8 @@ fn a_finalizer_of_the_template_is_said_and_not_decided() {
     assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
 }
 
-/// After many refusals a correct controller still waits. One refusal does not excuse a wait of half a minute. In the
-/// test, the objects are read at 159 s.
+/// After many refusals a correct controller still waits. One refused write does not excuse a wait of half a minute. In
+/// the test, the objects are read at 159 s.
 #[test]
 fn who_was_refused_many_times_may_still_be_waiting() {
     let waiting = judged(vec![refused(14, 130_000)], None);

@@ -1,7 +1,7 @@
 //! `objects.deletedByOthers`: objects that other clients made and that the subject deleted.
 //!
-//! A program whose task is deletion, such as one that enforces a time to live, needs a budget above 0. Other programs
-//! must not delete objects that another client still needs.
+//! A program whose task is deletion, such as enforcing a time to live, needs a budget above 0. Other programs must not
+//! delete objects that another client still needs.
 
 use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};

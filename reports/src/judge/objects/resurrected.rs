@@ -1,8 +1,8 @@
 //! `objects.resurrected`: objects that other clients deleted and that the subject made again.
 //!
 //! A typical cause: the subject removes its finalizer by "create or update". If another client deletes the object
-//! between two reads, nothing is left to update. So the subject creates an empty object with the old name, and children
-//! for it.
+//! between the subject's read and its write, nothing is left to update. The subject then creates an empty object with
+//! the old name, and children for this object.
 
 use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,4 +1,4 @@
-//! Tests with subjects that make objects of other clients again, or delete them.
+//! Tests of subjects that make objects of other clients again, or delete them.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};

@@ -1,8 +1,8 @@
-//! Tests of the queue of objects at the end of a run. Findings about a queue are undecided and say how much more time
-//! the subject needs. A subject that was idle, or that overtook objects, has failed.
+//! Tests of the judgement of objects that wait at the end of a run. Findings about a queue of objects are undecided and
+//! say how much more time the subject needs. A subject that was idle, or that overtook objects, breaks its budgets.
 
 use super::*;
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, judge};
 use crate::record::{Objects, Phase, RequestRow, Verb};
 
@@ -29,7 +29,8 @@ fn verdict(judgement: &Judgement, budget: &str) -> (Verdict, String) {
     (finding.verdict, finding.text.clone())
 }
 
-/// Requests in the drain: `in_second` returns how many in each second. Each request is for another object.
+/// Requests of the subject in the drain: `in_second` returns their number in each second. Each of these requests is for
+/// another object.
 fn requests(example: &Example, in_second: impl Fn(u64) -> u64) -> Vec<RequestRow> {
     let backlog = &example.objects.as_ref().unwrap().queues[0];
     let length = (backlog.to_ms - backlog.from_ms) / 1000;
@@ -107,8 +108,8 @@ fn who_came_to_rest_or_passed_an_object_by_has_lost_it() {
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);
 }
 
-/// A subject that makes fourteen children for an object serves few objects in a short drain. The subject's writes show
-/// that it continues to work.
+/// A subject that makes fourteen children for an object serves few objects in a short drain. The writes of such a
+/// subject show that it continues to work.
 #[test]
 fn few_that_are_served_are_judged_by_what_is_written() {
     let mut example = behind([1, 0, 0, 1]);
@@ -139,4 +140,22 @@ fn a_constant_rate_is_the_same_in_each_second() {
     assert!(is_constant(&[5, 5, 6, 5, 4, 5, 5]));
     assert!(!is_constant(&[5, 5, 5, 5]), "too short");
     assert!(!is_constant(&[5, 5, 9, 5, 5, 5, 5]) && !is_constant(&[0, 1, 0, 1, 0, 0]));
+}
+
+/// Versions that were deleted in the subject's queue leave `missed` undecided if they are more than a twentieth of all,
+/// and never hide a missed version.
+#[test]
+fn many_versions_that_were_deleted_in_the_queue_leave_missed_undecided() {
+    let judged = |queued: fn(u64) -> u64, missed: u64| {
+        let mut example = Example::clean();
+        let commits: u64 = example.intervals.iter().map(|row| row.events.commits).sum();
+        let last = example.intervals.last_mut().unwrap();
+        (last.events.queued, last.events.missed) = (queued(commits), missed);
+        verdict(&example.judged(), "events.missed")
+    };
+    assert_eq!(judged(|commits| commits / 20, 0).0, Verdict::Pass);
+    let (found, text) = judged(|commits| commits / 20 + 1, 0);
+    assert_eq!(found, Verdict::Inconclusive, "{text}");
+    assert!(text.contains("were deleted while they waited in the subject's queue; `rate: "), "{text}");
+    assert_eq!(judged(|commits| commits / 2, 1).0, Verdict::Fail);
 }

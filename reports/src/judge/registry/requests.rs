@@ -30,7 +30,7 @@ impl Rule for PerImage {
     }
 }
 
-/// The number of different tags that were requested.
+/// The number of different tags that the subject requested.
 fn tags(rows: &[&RegistryRow]) -> u64 {
     rows.iter().map(|row| row.tags_total).max().unwrap_or(0)
 }

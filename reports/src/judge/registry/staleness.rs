@@ -10,7 +10,7 @@ pub(super) struct Staleness;
 impl Rule for Staleness {
     const WORD: Option<Word> = None;
 
-    /// Adds no finding: the load generator used the limit to decide which answers are wrong, and
-    /// `admission.wrongVerdicts` judges those.
+    /// Adds no finding: the load generator used the limit to decide which answers are wrong, and the budget
+    /// `admission.wrongVerdicts` judges the wrong answers.
     fn judge(_: &Record, _: &Vec<&RegistryRow>, _: &Span, _: &mut Findings) {}
 }

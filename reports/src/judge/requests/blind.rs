@@ -70,8 +70,8 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
     findings.push(Name::of::<Blind>(), verdict, millis(longest_ms), limit.to_string(), text);
 }
 
-/// The resources that the scenario gives the subject to watch, or else the resources that the subject listed or
-/// watched.
+/// The resources that the scenario gives the subject to watch; if it gives none, the resources that the subject listed
+/// or watched.
 fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     if !record.manifest.judged.is_empty() {
         return record.manifest.judged.iter().map(String::as_str).collect();
@@ -82,7 +82,7 @@ fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     resources
 }
 
-/// The gaps between the time spans of requests, including the gaps before the first and after the last span.
+/// The times between the time spans of requests, including the time before the first span and after the last.
 pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
     let mut sorted = spans.to_vec();
     sorted.sort_unstable();

@@ -1,26 +1,26 @@
-//! Watches that multiply with each end: the client opens two watches for one that ended.
+//! Decides whether watches multiply with each end: the client opens two watches for one that ended.
 //!
-//! Owns the rule that decides when watches of one scope count as multiplied. The functions are pure;
-//! `events.watchGrowth` and `causes` use them. A watch whose end a fault hides does not count as open: if a client
-//! gives up a silent dead connection, the control plane does not notice.
+//! Owns the rule that decides when watches of one scope count as multiplied. The functions are pure; the budget
+//! `events.watchGrowth` and the module `causes` use them. A watch whose end a fault hides does not count as open: if a
+//! client gives up a silent dead connection, the control plane does not notice.
 
 use std::collections::BTreeSet;
 
 use super::Asked;
 use crate::record::{FaultEvent, Record, RequestRow, Verb, is_unsure};
 
-/// Time in milliseconds within which the informers of one scope start after the first informer.
+/// Milliseconds within which the informers of one scope start after its first informer.
 const STARTS_WITHIN_MS: u64 = 2000;
-/// A watch that is opened within this time after the end of another watch counts as caused by that end, if more watches
-/// are then open than ever before.
+/// A watch that is opened within this time after the end of another watch counts as caused by that end, if then more
+/// watches are open than ever before.
 const FOLLOWS_WITHIN_MS: u64 = 10_000;
-/// The fewest open watches that count as multiplied. A late informer, or a watch opened before the old one is closed,
-/// leads to fewer.
+/// Minimum number of open watches that count as multiplied. A late informer, or a watch opened before the old one is
+/// closed, leads to fewer open watches.
 const MOST_LEAST: u64 = 4;
-/// The least factor by which the open watches have to grow.
+/// Minimum factor by which the number of open watches has to grow.
 const TIMES_LEAST: u64 = 3;
-/// The fewest ends of watches that more watches follow. After one end, more watches may have another reason; after two
-/// ends they do not.
+/// Watches multiplied only if after at least this many ends of watches more watches were open than before. After one
+/// end, more open watches may have another reason; after two ends they do not.
 const ENDS_LEAST: usize = 2;
 /// Faults during which a watch may have ended but look open, in addition to faults that lose sent data.
 const HIDES_ENDS: [&str; 3] = ["silent-watch", "hold-buffer", "no-answer"];
@@ -106,7 +106,7 @@ fn of_rows(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Option<Grown
     })
 }
 
-/// A change in the number of open watches.
+/// An event that changes the number of open watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     t_ms: u64,
@@ -115,7 +115,7 @@ struct Turn {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A watch ends. Within one millisecond, ends are counted before starts, so that a resumed watch does not count
+    /// A watch ended. At the same millisecond, ends are counted before starts, so that a resumed watch does not count
     /// twice.
     Ends,
     /// From this time on, the watch may have ended without the control plane noticing.
@@ -142,7 +142,7 @@ fn turns(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
     turns
 }
 
-/// Counts the open watches.
+/// Counts the open watches of a scope.
 #[derive(Debug, Default)]
 struct Open {
     now: u64,
@@ -172,7 +172,7 @@ impl Open {
     }
 }
 
-/// Time spans in which the end of a watch may be hidden.
+/// Time spans in which a fault may hide the end of a watch.
 struct Hidden(Vec<(u64, u64)>);
 
 impl Hidden {
@@ -206,7 +206,7 @@ mod tests {
     use crate::example::{Example, watch};
     use crate::record::{EndedBy, FaultRow};
 
-    /// Applies the rule to watches given by start and end, in a run until 155 s. Watches without an end are still open.
+    /// Decides about watches given by start and end, in a run until 155 s; watches without an end are still open.
     fn found(watches: &[(u64, Option<u64>)], faults: &[FaultRow]) -> Option<Grown> {
         let mut example = Example::clean();
         let rows = (1..).zip(watches).map(|(id, (begin_ms, end_ms))| RequestRow {
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(found(&left, &[]).map(|grown| (grown.first, grown.most)), Some((1, 5)));
     }
 
-    /// However many watches end, a client that opens one new watch for each ended one has as many as before.
+    /// However many watches end, a client that opens one new watch for each ended one has not multiplied them.
     #[test]
     fn informers_that_come_back_are_as_many_as_before() {
         for informers in [1_u64, 7] {
@@ -264,7 +264,8 @@ mod tests {
         assert_eq!(found(&starting.collect::<Vec<_>>(), &[]), None);
     }
 
-    /// Informers that are added one by one do not count as multiplied, because none follows an end.
+    /// Informers that are added one by one do not count as multiplied, because no added watch follows the end of
+    /// another.
     #[test]
     fn what_grows_by_itself_does_not_grow_with_ends() {
         let mut watches: Vec<_> = (0..14).map(|n| (n * 10_000, (n < 13).then_some(n * 10_000 + 9950))).collect();

@@ -1,4 +1,4 @@
-//! `requests.hotLoop`: repeated requests that bring the subject nothing new.
+//! `requests.hotLoop`: repeated requests that bring the subject no new data.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
 
-/// The length of the time window in which fruitless requests are counted.
+/// The length, in milliseconds, of the time windows in which fruitless requests are counted.
 pub(super) const WINDOW_MS: u64 = 5000;
 
 /// The time window with the most fruitless requests of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Busiest {
     requests: u64,
-    /// The start of the window. Of windows with equal counts, the earliest is shown.
+    /// The start of the time window. Of time windows with equal counts, the earliest is shown.
     from: std::cmp::Reverse<u64>,
     what: String,
 }
@@ -52,7 +52,7 @@ pub(in crate::judge) fn excluded(record: &Record) -> bool {
     })
 }
 
-/// Adds the finding of the budget `name`. `cause` follows the time in the finding's text.
+/// Adds the finding of the budget `name`; in its text, `cause` follows the time.
 pub(super) fn judge(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     let worst = follows(asked).chain(refused(asked)).map(busiest).max();
     tell(worst, name, limit, cause, findings);
@@ -94,8 +94,8 @@ fn busiest((what, mut times_ms): (String, Vec<u64>)) -> Busiest {
     Busiest { requests, from: std::cmp::Reverse(from_ms), what }
 }
 
-/// The largest number of times within any [`WINDOW_MS`], and the start of that window. The times must be in ascending
-/// order.
+/// The largest number of times within any [`WINDOW_MS`], and the start of that time window. The given times must be in
+/// ascending order.
 pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     let mut most = (0, 0);
     let mut first = 0;
@@ -111,7 +111,7 @@ pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     most
 }
 
-/// The times of the scope's lists and watches that gave the subject nothing new.
+/// The times of the scope's lists and watches that gave the subject no new data.
 pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
     let mut known = None;
     // The contents of a watch count once its last event was sent.

@@ -1,12 +1,13 @@
 //! `requests.rate`: how many requests per second the subject sends, useful or not.
 //!
-//! Requests before the warm-up have no time and do not count. If the record has fewer rows than the subject sent
-//! requests, the mean of each interval is judged instead. So a subject cannot pass by sending more requests.
+//! Requests that the subject sent before the warm-up have no time and do not count. If the subject sent more requests
+//! than the record has rows, the mean rate of each interval is judged instead. Therefore a subject cannot pass by
+//! sending more requests than have rows.
 //!
-//! The start of the load does not count either, because a subject that finds many objects has work for all of them at
-//! once. Counting begins with the first quiet second: a whole second with no more requests than the limit allows, at or
-//! after the second of the subject's first write. If the subject writes nothing, its first quiet second counts. If the
-//! first half of the load has no quiet second, counting begins at the start of the warm-up.
+//! The start of the load does not count, because a subject that finds many objects has work for all of them at once.
+//! Counting begins with the first quiet second: a whole second with no more requests than the limit allows, at or after
+//! the second of the subject's first write. If the subject writes nothing, its first quiet second counts. If the first
+//! half of the load has no quiet second, counting begins at the start of the warm-up.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,7 @@ impl Rule for Most {
     }
 }
 
-/// When counting begins: at the first quiet second, or at 0 if there is none.
+/// When counting of requests begins: at the first quiet second, or at 0 if there is none.
 fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     // A limit below one a second does not apply to a single second.
     let few = limit.as_per_second().max(1.0);
@@ -75,8 +76,8 @@ fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     later.unwrap_or(0)
 }
 
-/// Requests per second, start, length and number of requests of an interval without rows. None for an interval shorter
-/// than the window, because it proves no rate over the window.
+/// Of an interval without rows: requests per second, start, length and number of requests. None for an interval shorter
+/// than the time window of this budget, because it proves no rate over that time.
 fn of_interval(summary: &RequestSummary) -> Option<(f64, u64, u64, u64)> {
     let long_ms = summary.end_ms.saturating_sub(summary.start_ms);
     let requests = summary.requests + summary.lost;
@@ -89,7 +90,7 @@ mod tests {
     use crate::judge::judge;
     use crate::record::{RequestRow, RequestSummary, Verb};
 
-    /// The words of the verdict under a limit of 2/s, and the text of the finding.
+    /// The words for defects under a limit of 2/s, and the text of the finding.
     fn says(requests: Vec<RequestRow>, summaries: Vec<RequestSummary>) -> (Vec<String>, String) {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_value(serde_json::json!({"requests": {"rate": "2/s"}})).unwrap();
@@ -131,8 +132,8 @@ mod tests {
         })
     }
 
-    /// The start is not judged: the creation of fifty objects with fourteen children each needs 480 requests per second
-    /// for a moment.
+    /// The start of the load is not judged: creating fifty objects with fourteen children each needs 480 requests per
+    /// second for a moment.
     #[test]
     fn the_start_is_not_counted_and_what_comes_after_it_is() {
         let start = || wave(1, 480, 200).chain(wave(500, 280, 1200));
@@ -154,8 +155,8 @@ mod tests {
         assert_eq!(says(busy(), vec![summary(20_100, 5), summary(25_100, 2400)]).0, ["too-many-requests"]);
     }
 
-    /// Lists and watches have rows for a longer time than other requests have. A second without rows may be full of
-    /// other requests, so the second is not quiet.
+    /// The record has rows of lists and watches for a longer time than rows of other requests. A second without rows
+    /// does not count as quiet, because it may be full of other requests.
     #[test]
     fn seconds_whose_requests_are_only_counted_are_not_quiet() {
         let busy = (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000));

@@ -1,8 +1,9 @@
 //! `requests.staleResume`, `requests.unanchored`, `requests.initialEvents`: the revisions from which the subject
 //! watches.
 //!
-//! Only data that the subject certainly read counts as the subject's state: a list before a watch, a watch that the
-//! server ended cleanly, and the subject's own requests. Events of a broken stream may never have reached the subject.
+//! Only data that the subject certainly read counts as the subject's state: data from a list before a watch, from a
+//! watch that the server ended cleanly, and from the subject's own requests. Events of a broken stream may never have
+//! reached the subject.
 
 use super::scope::Scope;
 use super::{Asked, at_most, watches};
@@ -29,7 +30,7 @@ pub(super) enum Stale {
     },
 }
 
-/// The subject's state in a scope after the requests so far.
+/// The knowledge about the subject's state in a scope that its requests so far prove.
 #[derive(Debug, Default)]
 struct Marks {
     /// The newest revision that the server answered with 410 since the subject's last list.

@@ -17,7 +17,7 @@ pub(in crate::judge) struct Scope<'a> {
     fields: Option<&'a str>,
 }
 
-/// The requests of a record.
+/// The requests of the subject in a record.
 pub(in crate::judge) struct Asked<'a> {
     /// The subject's requests, in the order of arrival.
     pub rows: Vec<&'a RequestRow>,
@@ -41,7 +41,7 @@ impl<'a> Asked<'a> {
         Self { rows, scopes, until_ms }
     }
 
-    /// When a request ended, or the time until which requests are judged.
+    /// When a request ended; for an open request, the time until which requests are judged.
     pub fn end_ms(&self, row: &RequestRow) -> u64 {
         row.ended_ms.unwrap_or(self.until_ms).min(self.until_ms)
     }

@@ -1,5 +1,5 @@
-//! Tests that each rule on requests finds its planted fault and reports the right word of the verdict. The rules find
-//! nothing in the clean record.
+//! Tests that each rule on requests finds a violation and reports the right word for the defect. In the clean record,
+//! the rules find no violation.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::record::{EndedBy, RequestRow, RequestSummary, Verb};
 
 const END_MS: u64 = 155_000;
 
-/// The clean example with one budget for requests, and with these requests.
+/// The clean example record with one budget for requests, and with these requests.
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn example(budget: serde_json::Value, requests: Vec<RequestRow>) -> Example {
     let mut example = Example::clean();
@@ -27,7 +27,7 @@ fn judged(budget: serde_json::Value, requests: Vec<RequestRow>) -> Judgement {
     example(budget, requests).judged()
 }
 
-/// The words of the verdict under one budget, and the text of its finding.
+/// The words for defects under one budget, and the text of its finding.
 fn says(budget: serde_json::Value, requests: Vec<RequestRow>) -> (Vec<String>, String) {
     let judgement = judged(budget, requests);
     let words = judgement.words.iter().map(ToString::to_string).collect();
@@ -132,8 +132,8 @@ fn fruitless_requests_in_a_row_are_a_hot_loop() {
     assert!(loops(10, many).is_empty());
 }
 
-/// A clock at sixty times the speed turns twelve requests in five seconds into twelve in five minutes, which is no
-/// loop.
+/// If the subject's clock runs sixty times faster, its twelve requests in five seconds count as twelve in five minutes,
+/// which is no loop.
 #[test]
 fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     let words = |budget: serde_json::Value, rate: u32, every_ms: u64| {
@@ -150,7 +150,7 @@ fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     assert_eq!(words(serde_json::json!({"rate": "2/s"}), 60, 400), ["too-many-requests"]);
 }
 
-/// A program that polled for half a minute before the run began did not send all of these requests at once.
+/// Requests of a subject that polled for half a minute before the run began do not count as sent at once.
 #[test]
 fn requests_from_before_the_run_tell_no_rate() {
     let at = |t_ms: fn(u64) -> u64| (1..=30).map(|id| list(id, t_ms(id), 1000)).collect::<Vec<_>>();
@@ -237,7 +237,7 @@ fn where_faults_mangle_the_stream_its_end_proves_nothing() {
     }
 }
 
-/// The text of a passed finding claims only what the rule checks: each watch began before a sent event.
+/// The text of a passed finding about revisions claims only what the rule checks: each watch began before a sent event.
 #[test]
 fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
     let start = || vec![list(1, 0, 1000), watch(2, 10, 60_000, 1000, 2000)];
@@ -371,8 +371,8 @@ fn what_nobody_tells_is_not_decided() {
     assert_eq!(judgement.crossed().len(), 2);
 }
 
-/// After the last row of a record, the requests are unknown. A missing row proves neither that the subject stopped
-/// sending requests nor that it continued.
+/// After the last row of a record, the subject's requests are unknown. A missing row proves neither that the subject
+/// stopped sending requests nor that it continued.
 #[test]
 fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     let mut rows = good();
@@ -395,7 +395,7 @@ fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);
 }
 
-/// Counts alone can prove that there was no hot loop, but never that there was one.
+/// Counts without rows can prove that there was no hot loop, but never that there was one.
 #[test]
 fn what_is_only_counted_excludes_a_hot_loop_where_it_is_little() {
     let verdict = |refused| {
@@ -425,7 +425,8 @@ proptest! {
         }
     }
 
-    /// The function with two pointers finds the same count as counting every window that begins at a request.
+    /// The fast function, with two pointers, finds the same count as counting every time window that begins at a
+    /// request.
     #[test]
     fn the_busiest_window_is_found(mut times in prop::collection::vec(0u64..30_000, 0..60)) {
         times.sort_unstable();
@@ -448,7 +449,7 @@ proptest! {
     }
 
     /// A client that always resumes from its last revision, and lists after 410, is never blamed for its revisions or
-    /// for a loop. How its streams end does not matter.
+    /// for a loop. How the watches of this client end does not matter.
     #[test]
     fn a_client_that_goes_on_is_never_blamed(steps in prop::collection::vec((0u64..5, 0u64..4, 0u64..9000), 1..40)) {
         let mut rows = vec![list(1, 0, 1000)];

@@ -1,4 +1,4 @@
-//! `memory.ceiling`, `descriptors.ceiling`, `threads.ceiling`: the largest value in any sample.
+//! `memory.ceiling`, `descriptors.ceiling`, `threads.ceiling`: the largest value in any sample of the subject.
 
 use units::Bytes;
 
@@ -40,7 +40,7 @@ impl Rule for Threads {
     }
 }
 
-/// A value with a ceiling, and how it is read and shown.
+/// A value of the process with a ceiling, and how the value is read and shown.
 struct Of {
     name: Name,
     what: &'static str,

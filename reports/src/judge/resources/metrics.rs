@@ -1,6 +1,7 @@
 //! `metrics.*`: limits on any series of the subject's own metrics.
 //!
-//! Owns the mapping from a series' name to the values in the record. Growth is decided as for memory.
+//! Owns the mapping from the name of a series of metrics to the values in the record. Growth of a series is decided as
+//! for memory.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,8 @@ use crate::judge::rule::{Findings, Name, Record, Rule, Section, Verdict, Word, s
 use crate::statistics::quantile;
 use crate::words::{millis, three_digits};
 
-/// The least scatter that is assumed for a count, because a count that does not move in a quiet run is still not
-/// constant. For a series with smaller values, a share of the values is assumed.
+/// The smallest scatter that is assumed for a count, because a count that does not move in a quiet run is still not
+/// constant. For a series with smaller values, a fraction of the values is assumed.
 const SIGMA_LEAST: f64 = 0.5;
 const SIGMA_SHARE_LEAST: f64 = 0.01;
 const SECONDS_PER_HOUR: f64 = 3600.0;
@@ -28,7 +29,7 @@ section! {
     growth_per_request "growthPerRequest": f64 = PerRequest,
 }
 
-/// Judges each series by its name and labels.
+/// Judges each series of the subject's metrics by its name and labels.
 pub(super) fn judge(record: &Record, series: &BTreeMap<String, OwnSeries>, findings: &mut Findings) {
     for (name, limits) in series {
         limits.judge_each(record, &name.as_str(), findings);
@@ -105,7 +106,6 @@ fn values<'a>(record: &'a Record, series: &'a str) -> impl Iterator<Item = (u64,
     record.metrics.iter().filter_map(move |row| Some((row.t_ms, *row.series.get(series)?)))
 }
 
-/// Why a series has no value, as a sentence.
 fn never(record: &Record, series: &str) -> String {
     let Some(plan) = &record.manifest.subject.metrics else {
         return format!(
@@ -176,7 +176,7 @@ mod tests {
         judged(&mut example, r#"{"growth": "5000/h"}"#).remove(0)
     }
 
-    /// Gaps of some seconds, in which a busy machine delays a reader of the metrics page, leave nothing undecided.
+    /// Gaps of some seconds, in which a busy machine delays reading of the metrics page, leave no budget undecided.
     #[test]
     fn some_seconds_without_a_reading_are_bridged() {
         let (short, long, two) = (60..64, 60..70, [40..47, 90..97]);
@@ -189,7 +189,8 @@ mod tests {
         }
     }
 
-    /// Gaps that are too long to bridge prevent a pass. Growth across such gaps still counts and fails.
+    /// Gaps in reading the metrics page that are too long to bridge prevent a pass. Growth across such gaps still
+    /// breaks the budget.
     #[test]
     fn what_grew_in_spite_of_holes_is_said() {
         let gaps = [30..47, 60..77, 90..107, 118..135];

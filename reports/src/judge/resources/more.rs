@@ -1,7 +1,7 @@
 //! Judges how much a count grew from the end of the warm-up to the end of the steady phase.
 //!
-//! A count that goes up and down does not grow: it fails only if the count at the end is above the usual high counts of
-//! the first third. If the subject was started again, each life of a process is judged by itself.
+//! A count that goes up and down does not grow: the budget is broken only if the count at the end is above the usual
+//! high counts of the first third. If the subject was started again, the time of each process is judged by itself.
 
 use super::{Life, anew, lives, uncounted};
 use crate::judge::rule::{Findings, Name, Verdict};
@@ -12,25 +12,25 @@ use crate::words::{count, millis};
 /// Counts are compared over time windows of at most this length, at the end of the warm-up and at the end of the steady
 /// phase.
 const WINDOW_MS: u64 = 30_000;
-/// The fewest samples in a window for a median; there is one sample a second.
+/// Minimum number of samples in a time window for a median; there is one sample a second.
 pub(super) const WINDOW_SAMPLES: usize = 3;
-/// The fewest intervals in a window. There is one interval every 5 s, and each has the number of open watches at its
-/// end.
+/// Minimum number of intervals in a time window. There is one interval every 5 s, and each has the number of open
+/// watches at its end.
 pub(super) const WINDOW_ROWS: usize = 2;
 /// The quantiles between which a count is usual: without the highest and the lowest tenth.
 const HIGH: f64 = 0.9;
 const LOW: f64 = 0.1;
-/// A life that is shorter than this share of the planned length cannot pass.
+/// If a process ran for less than this fraction of the planned time, the budget cannot pass.
 const PLANNED_LEAST: f64 = 0.9;
 
-/// The counts at the start and at the end of a life.
+/// The counts at the start and at the end of the time of one process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends<T> {
-    /// The samples with the median count of the first window, and (`after`) of the last window.
+    /// The samples with the median count: `before` of the first time window, `after` of the last.
     pub before: T,
     pub after: T,
-    /// Quantiles of the count: usual high and low counts of the life's first third, low counts of its last window, and
-    /// low counts of its last third.
+    /// Quantiles of the count: usual high and low counts of the first third of the time, low counts of the last time
+    /// window, and low counts of the last third.
     high_first: f64,
     low_first: f64,
     low_after: f64,
@@ -43,12 +43,12 @@ pub(super) struct Of<'a> {
     pub name: Name,
     pub what: &'a str,
     pub limit: u64,
-    /// The fewest samples of the count in a window.
+    /// Minimum number of samples of the count in a time window.
     pub least: usize,
 }
 
-/// The samples with the median count of the two windows; none if a window has too few samples. `samples` are those of
-/// warm-up and steady phase.
+/// The samples with the median count of the first and last time window; none if one of them has too few samples.
+/// `samples` are the samples of warm-up and steady phase.
 pub(super) fn ends<T: Copy>(
     record: &Record,
     life: Life,
@@ -98,7 +98,8 @@ pub(super) fn ends<T: Copy>(
     })
 }
 
-/// Judges a count of the subject, life by life. `parts` names the kinds that grew, as the end of a sentence.
+/// Judges a count of the subject, separately for each process that ran. `parts` returns the kinds that grew (such as
+/// kinds of descriptors), as the end of a sentence.
 pub(super) fn judge<T: Copy>(
     record: &Record,
     findings: &mut Findings,
@@ -138,7 +139,7 @@ pub(super) fn judge<T: Copy>(
     findings.push(of.name, verdict, observed, count(limit), text).used(worst.grown as f64, limit as f64);
 }
 
-/// The judgement of a count in one life of a process.
+/// The judgement of a count in the time of one process.
 struct Judged {
     verdict: Verdict,
     grown: u64,
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(verdict("openWatches.growth", again), Verdict::Inconclusive);
     }
 
-    /// Growth before a restart of the subject counts too.
+    /// Growth of a count before a restart of the subject breaks the budget too.
     #[test]
     fn each_life_is_judged_for_itself() {
         let leaks = |e: &mut Example| {
@@ -242,8 +243,9 @@ mod tests {
         assert_eq!(verdict("threads.growth", leaks), Verdict::Fail);
     }
 
-    /// Connections that are opened and closed are no leak, wherever the windows lie. Rising low counts may be a leak.
-    /// Rising low counts are a leak if even the low counts of the last window are above the earlier high counts.
+    /// Connections that are opened and closed again are no leak, wherever the compared times are. If the low counts of
+    /// connections rise, the budget is undecided, because they may be a leak. Rising low counts are a leak if even the
+    /// low counts of the last time window are above the earlier high counts.
     #[test]
     fn a_count_that_swings_does_not_grow() {
         let swings = |half: u64, lows: fn(u64) -> u64| {
@@ -263,8 +265,8 @@ mod tests {
         assert_eq!(swings(35, |second| 10 + second / 10), Verdict::Fail);
     }
 
-    /// If the warm-up has only one interval, the window extends into the steady phase, and a run with some minutes of
-    /// counts is decided.
+    /// If the warm-up has only one interval, the first time window extends into the steady phase, and a run with some
+    /// minutes of counts is decided.
     #[test]
     fn a_short_warm_up_goes_on_into_the_steady_phase() {
         let short = |last: u64| {

@@ -1,7 +1,7 @@
-//! Notes about the cost of the harness's own readings, and about values that no budget limits.
+//! Notes about the cost of the harness's own measurements, and about values that no budget limits.
 //!
-//! Measuring needs processor time during the run. The report shows the cost of the harness's readings, which must not
-//! count against the subject.
+//! The harness's measurements need processor time during the run. The report shows this cost, which must not count
+//! against the subject.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use crate::judge::Findings;
 use crate::record::Record;
 use crate::words::{bytes, count, counted, micros, percent};
 
-/// The least share of one processor that is reported as the cost of readings.
+/// Minimum fraction of one processor that is reported as the cost of the harness's measurements.
 const SHARE_TOLD: f64 = 0.05;
-/// The shortest run for which the share of the readings is reported. Readings begin before the run, while the subject
-/// starts.
+/// The shortest run for which this cost is reported, in milliseconds. Measurements begin before the run, while the
+/// subject starts.
 const LENGTH_MS_MIN: u64 = 10_000;
 
-/// Adds notes about the harness's readings to the report.
+/// Adds notes about the harness's own measurements to the report.
 pub(super) fn note(record: &Record, findings: &mut Findings) {
     if let Some(text) = cost(record) {
         findings.note(text);
@@ -36,7 +36,7 @@ pub(super) fn note(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// A text about the processor time of the harness's readings; none if it is small.
+/// A text about the processor time of the harness's own measurements; none if it is small.
 fn cost(record: &Record) -> Option<String> {
     let length_us = Some(record.length_ms()).filter(|ms| *ms >= LENGTH_MS_MIN)?.checked_mul(1000)?;
     let of = |costs: &mut dyn Iterator<Item = u64>| costs.fold((0u64, 0u64), |(sum, n), one| (sum + one, n + 1));

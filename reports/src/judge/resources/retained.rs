@@ -1,9 +1,9 @@
-//! `memory.retained`: whether memory falls again after a burst of deletions.
+//! `memory.retained`: whether memory falls again after many objects were made and deleted.
 //!
-//! In a burst the number of objects rises and then falls to half of its highest value or less. Memory before the burst
-//! is compared with memory after it, while about as many objects exist. Memory is compared by blocks, each by its
-//! lowest sample, because a garbage collector runs only now and then. If all pairs of blocks agree, the result is
-//! decided; otherwise it is undecided.
+//! An *object peak* is a time in which the number of objects rises and then falls to half of its highest value or less.
+//! Memory before the object peak is compared with memory after it, while about as many objects exist. Memory is
+//! compared by blocks, each by its lowest sample, because a garbage collector runs only now and then. If all pairs of
+//! blocks, one before and one after the object peak, agree, the result is decided; otherwise it is undecided.
 
 use units::Bytes;
 
@@ -12,11 +12,12 @@ use super::growth::decide::size_of_bytes;
 use crate::judge::rule::{Findings, Name, Record, Rule, Verdict, Word};
 use crate::words::{bytes, count, millis};
 
-/// After a burst the number of objects is at most this share of its highest value.
+/// After an object peak the number of objects is at most this fraction of its highest value.
 const FALLS_TO: f64 = 0.5;
-/// Before and after a burst, the number of objects may be above its lowest value by this share of the burst's height.
+/// Before and after an object peak, the number of objects may be above its lowest value by this fraction of the peak's
+/// height.
 const CALM: f64 = 0.1;
-/// Number of samples in a block, one a second, and the fewest blocks for a decision.
+/// Number of samples in a block, one a second, and minimum number of blocks for a decision.
 const BLOCK_SAMPLES: usize = 3;
 const BLOCKS_LEAST: usize = 3;
 
@@ -43,18 +44,18 @@ impl Rule for Retained {
 /// A time in which there were few objects, then many, then few again.
 #[derive(Debug, PartialEq, Eq)]
 struct Burst {
-    /// The largest number of objects.
+    /// The largest number of objects in the object peak.
     peak: u64,
-    /// The number of objects after the burst.
+    /// The number of objects that are left after the object peak.
     left: u64,
-    /// The end of the time before the burst, in milliseconds.
+    /// The end of the time before the object peak, in milliseconds.
     rises_ms: u64,
-    /// The start of the time after the burst, in milliseconds; it lasts until the end.
+    /// The start of the time after the object peak, in milliseconds; this time lasts until the end.
     falls_ms: u64,
 }
 
 impl Burst {
-    /// Finds the burst of a run. An error says how to change the scenario.
+    /// Finds the object peak of a run. The error text says how to change the scenario.
     fn of(record: &Record) -> Result<Self, String> {
         let rows = &record.intervals;
         let none = || {
@@ -129,8 +130,8 @@ impl Burst {
     }
 }
 
-/// The name and the values of the judged series: the heap in use if it is reported until the end, else the resident
-/// set.
+/// The name and the values of the judged series: the heap in use if the subject reports it until the end, else the
+/// resident set.
 fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
     let of = record.metrics.iter().find_map(|row| row.heap_of.as_deref());
     let heap: Vec<_> = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes?))).collect();
@@ -143,7 +144,7 @@ fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
     ("the resident set".to_owned(), resident.collect())
 }
 
-/// The lowest value of each block. An incomplete last block is left out.
+/// The lowest value of each block; an incomplete last block is left out.
 fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
     values
         .chunks_exact(BLOCK_SAMPLES)
@@ -151,7 +152,7 @@ fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The later half of the blocks, but at least as many as a decision needs. A program that has just started still grows,
+/// The later half of the blocks, but at least as many as a decision needs: a program that has just started still grows,
 /// and freeing memory takes time.
 fn later_half(blocks: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let from = (blocks.len() / 2).min(blocks.len().saturating_sub(BLOCKS_LEAST));
@@ -184,7 +185,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The finding for a run with this memory in each second. The run's objects are made at 40 s and deleted at 80 s.
+    /// The finding for a run with this memory in each second. In this run, objects are made at 40 s and deleted at 80
+    /// s.
     fn found(memory: impl Fn(u64) -> u64, spoil: impl Fn(&mut Example)) -> Finding {
         let mut example = Example::clean();
         for row in &mut example.intervals {
@@ -217,7 +219,7 @@ mod tests {
         assert_eq!(part.verdict, Verdict::Pass, "{part:?}");
     }
 
-    /// Of the saw-tooth that a garbage collector makes, only the lowest points count.
+    /// If a garbage collector lets the heap rise and fall, only the lowest points count.
     #[test]
     fn a_heap_decides_before_the_resident_set_and_its_teeth_do_not_matter() {
         let stays = |second: u64| if second < 40 { 0 } else { 30 * MIB };

@@ -1,5 +1,5 @@
-//! Tests of a gap in each of the harness's audits. The affected budgets are undecided, and the summary names them.
-//! Budgets that other facts broke remain broken.
+//! Tests of gaps in each record that the harness reads from the control plane. The budgets that a gap affects are
+//! undecided, and the summary names them. Budgets that facts outside of the gap broke remain broken.
 
 use crate::example::{Example, Judged as _, LENGTH_MS};
 use crate::judge::{Judgement, Verdict};
@@ -8,8 +8,7 @@ use crate::record::{
     Audited, End, EndReason, Foreign, Hanging, Hole, Objects, Quiet, RequestSummary, Siblings, TooMany,
 };
 
-/// One kind of gap: how the gap appears in a record, the budgets that the gap leaves undecided, and the text of the
-/// finding.
+/// One kind of gap: how it is written into a record, the budgets that it leaves undecided, and the text of the finding.
 struct Case {
     name: &'static str,
     hole: fn(&mut Example, &mut Vec<RequestSummary>),
@@ -164,8 +163,8 @@ fn what_seems_broken_behind_a_hole_is_not_decided() {
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
 }
 
-/// A version that was first reported after a gap may have been written in the gap, so the version is no phantom. An
-/// unknown version that was reported before the gap is a phantom.
+/// A version that was first reported after a gap in the record of commits may have been written in the gap, so the
+/// version is no phantom. An unknown version that was reported before the gap is a phantom.
 #[test]
 fn a_phantom_behind_a_hole_is_not_decided() {
     let phantom = |observed_ms: u64| {

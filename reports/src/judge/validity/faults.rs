@@ -1,7 +1,7 @@
 //! Judges whether planned faults really had an effect: a fault without any effect proves nothing.
 //!
-//! Owns `validity.fault.*` and `validity.faults`. One finding reports all faults that were never hit. A fault that
-//! needs requests which the subject never sends does not count if other faults were hit.
+//! Owns the conditions `validity.fault.*` and `validity.faults`. One finding reports all faults that were never hit. A
+//! fault that needs requests which the subject never sends does not count, if other faults were hit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,14 @@ pub(in crate::judge) const FAULT: Name = Name {
 };
 /// The condition of validity for all faults that were never hit.
 const FAULTS: Name = condition("faults");
-/// The share of the drawn faults of one name that must be hit. If fewer are hit, each fault without a hit counts. The
-/// times of drawn faults are random, and a fault may come before the subject has recovered from the previous one.
+/// The fraction of the drawn faults of one name that must be hit; if fewer are hit, each fault without a hit makes the
+/// run undecided. The times of drawn faults are random, and a fault may come before the subject has recovered from the
+/// previous one.
 const LOT_HIT_LEAST: f64 = 0.75;
-/// Number of faults up to which each fault is listed. If a run has more, the faults that were hit are grouped by name.
+/// Maximum number of faults that the report lists one by one. If a run has more faults, those that were hit are grouped
+/// by name.
 const FAULTS_EACH: usize = 100;
 
-/// Why a fault was never hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Why {
     /// The fault began and found no request, stream or connection to act on.
@@ -167,7 +168,7 @@ fn instead_of_all<'a>(record: &Record, faults: impl Iterator<Item = &'a PlannedF
     sentences.into_iter().flat_map(|sentence| [" ".to_owned(), sentence]).collect()
 }
 
-/// A text for a program that patches while the fault acts on updates, or the reverse; none in all other cases.
+/// A text for a program that patches while the fault acts on updates, or the reverse; none for all other programs.
 fn instead_of(record: &Record, fault: &PlannedFault) -> Option<String> {
     let (wanted, other, words) = match fault.needs.as_slice() {
         needs if needs.contains(&Need::Update) => (Verb::Update, Verb::Patch, ["update", "patch", "patches"]),
@@ -218,7 +219,7 @@ fn meets(need: Need, row: &RequestRow) -> bool {
     }
 }
 
-/// How often the drawn faults of one name began, and how often they found a target.
+/// How often the drawn faults of one name began, and how many of them found a target.
 #[derive(Debug, Default)]
 struct Lot {
     struck: u64,
@@ -244,7 +245,8 @@ fn lots(record: &Record) -> BTreeMap<&str, Lot> {
     lots
 }
 
-/// Whether the run ended before the fault's time. A shortened run is not the subject's failure.
+/// Whether the run ended before the fault's time. In that case the subject is not to blame that the fault was never
+/// hit.
 fn never_came(record: &Record, fault: &PlannedFault, rows: &[&FaultRow]) -> bool {
     let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
     !begun && fault.at_ms > record.length_ms()

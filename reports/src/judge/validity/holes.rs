@@ -1,8 +1,8 @@
-//! Gaps in the harness's measurements: of the subject's requests, and of commits and audit log of a real control plane.
+//! Gaps in the harness's records of the subject's requests, and of commits and audit log of a real control plane.
 //!
-//! Owns the rules by which a gap makes budgets undecided. A broken upper limit remains broken, whatever happened in the
-//! gap; a met limit may have been broken in the gap. The judges of children, writes and finalizers report gaps in their
-//! own watches.
+//! Owns the rules by which such a gap makes budgets undecided. A broken upper limit remains broken, whatever happened
+//! in a gap; a met limit may have been broken in the gap. The judges of children, writes and finalizers report gaps in
+//! their own watches.
 
 use crate::judge::doubt::{self, Doubts, Unmet, condition};
 use crate::judge::rule::Name;
@@ -24,8 +24,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     judge_holes(record, holes, Audited::Requests, findings);
 }
 
-/// Judges requests without rows: the harness fell behind, or the subject sent more requests than the record has rows
-/// for.
+/// Judges requests that have no row: the harness fell behind, or the subject sent more requests than the record has
+/// rows for.
 fn judge_requests(record: &Record, findings: &mut Findings) {
     let Some(from_ms) = record.requests.complete_until_ms() else { return };
     let lost = record.requests.lost();
@@ -53,7 +53,7 @@ fn judge_requests(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Whether requests without a row may change the finding.
+/// Whether requests without a row may change the finding's verdict.
 fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
     let follows = record.requests.follows_until_ms().is_some();
     let passed = finding.verdict == Verdict::Pass;
@@ -69,7 +69,8 @@ fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
     }
 }
 
-/// Whether phantoms were reported before a gap. A version reported after the gap may have been written in the gap.
+/// Whether phantoms were reported before a gap. An unknown version reported after the gap need not be a phantom,
+/// because it may have been written in the gap.
 fn is_phantom_before(record: &Record, _: Name, from_ms: u64) -> bool {
     let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.phantom).unwrap_or(0);
     let reported = record.anomalies.iter().filter(|row| row.outcome == Outcome::Phantom);

@@ -1,9 +1,9 @@
 //! Judges whether other programs kept the machine busy, and which delays they can explain.
 //!
-//! Owns `validity.machine`, and the sentence about the machine in an undecided run. Other programs that use the
-//! processors may have caused a time above its limit, up to a certain factor. A longer time is the subject's fault. A
-//! busy machine raises no count, so failures by counts are not in doubt. A record without the processors' time shows
-//! nothing about other programs.
+//! Owns the condition `validity.machine`, and the sentence about the machine in the reason of an undecided run. If a
+//! time is above its limit by less than a certain factor, other programs that use the processors may be the reason. A
+//! time above that factor is the subject's fault. A busy machine raises no count, so budgets that counts have broken
+//! stay broken. A record without the processors' time shows nothing about other programs.
 
 use super::condition;
 use super::stalls::{self, Stall};
@@ -15,42 +15,43 @@ use crate::record::{AdmissionRow, EndReason, Process, Record, Sample, quantile_u
 use crate::words::{millis, percent};
 
 pub(super) const MACHINE: Name = condition("machine");
-/// The share of the processors used by other programs from which a machine counts as busy. At this share, everything
-/// takes twice as long.
+/// The fraction of the processors used by other programs from which a machine counts as busy. If other programs use
+/// this fraction, everything takes twice as long.
 const OTHERS_LEAST: f64 = 0.5;
-/// The time window in which this share is measured. One second is only a few time slices of the scheduler.
+/// The time window, in milliseconds, in which the load of other programs is measured. One second would be only a few
+/// time slices of the scheduler.
 const WINDOW_MS: u64 = 5000;
-/// The fewest samples for a statement about the machine's load.
+/// Minimum number of samples for a statement about the machine's load.
 const SAMPLES_LEAST: usize = 6;
-/// The greatest slowdown, as a factor, that is attributed to other programs.
+/// The largest slowdown, as a factor, that is attributed to other programs.
 const SLOWER_MOST: f64 = 10.0;
-/// The greatest delay above a limit that other programs may have caused, in medians of the latency. A longer delay is a
-/// sleep, or a watch that is not read.
+/// The largest delay above a limit that other programs may have caused, in medians of the latency. A longer delay means
+/// that the subject sleeps, or does not read a watch.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
 /// The upper bound of the delay above a limit, in milliseconds, however high the median is: the shortest deadline of an
 /// observation.
 const SLACK_MOST_MS: u64 = 5000;
-/// The share of busy time that is enough to affect a percentile, because all samples beyond the percentile may lie in
-/// the busy time. One constant for each percentile.
+/// The fraction of busy time in a run that is enough to affect a percentile, because all samples beyond the percentile
+/// may lie in the busy time. Each percentile has a constant.
 const P50_LEAST: f64 = 0.25;
 const P99_LEAST: f64 = 0.005;
 
 /// The times in which other programs kept the machine busy, and how busy it was.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::judge) struct Busy {
-    /// The busy times, in order of time.
+    /// The busy times of the machine, in order of time.
     stalls: Vec<Stall>,
-    /// The largest share of the processors' time that other programs used in a window.
+    /// The largest fraction of the processors' time that other programs used in one time window.
     worst: f64,
-    /// The share of the processors' time that other programs used in the whole run.
+    /// The fraction of the processors' time that other programs used in the whole run.
     whole: f64,
-    /// The share of the run in which the machine was busy.
+    /// The fraction of the run in which the machine was busy.
     time: f64,
 }
 
 impl Busy {
-    /// Computes the busy times; none if the machine was not busy, or if its load is unknown.
+    /// Computes the busy times of the machine; none if it was not busy, or if its load is unknown.
     pub(in crate::judge) fn of(record: &Record) -> Option<Self> {
         let samples = &record.samples;
         let (first, last) = (samples.first()?, samples.last()?);
@@ -85,12 +86,12 @@ impl Busy {
         self.whole >= OTHERS_LEAST
     }
 
-    /// The greatest factor by which other programs can have slowed the machine.
+    /// The largest factor by which other programs can have slowed the machine.
     fn slower(&self) -> f64 {
         (1.0 / (1.0 - self.worst.min(0.99))).min(SLOWER_MOST)
     }
 
-    /// A clause of a sentence with the share of the processors that other programs used, and the busy times.
+    /// A clause of a sentence with the percentage of the processors that other programs used, and the busy times.
     pub(super) fn clause(&self) -> String {
         match self.stalls.iter().max_by_key(|stall| stall.to_ms - stall.from_ms) {
             Some(stall) if !self.is_whole() => format!(
@@ -108,7 +109,7 @@ impl Busy {
     }
 }
 
-/// The share of the processors' time between two samples that neither subject nor harness used; none if unknown.
+/// The fraction of the processors' time between two samples that neither subject nor harness used; none if unknown.
 fn others(from: &Sample, to: &Sample) -> Option<f64> {
     let passed = |read: fn(&Sample) -> Option<u64>| Some(read(to)?.saturating_sub(read(from)?));
     let busy_ms = passed(|sample| sample.machine.busy_ms)?;
@@ -120,7 +121,7 @@ fn others(from: &Sample, to: &Sample) -> Option<f64> {
 }
 
 /// The processor time that a process used between two samples. If the process was started again, all its time counts.
-/// If one reading is missing, the result is 0.
+/// If one of the samples lacks the process, the result is 0.
 fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
     let (Some(before), Some(after)) = (from.map(|process| process.cpu_ms), to.map(|process| process.cpu_ms)) else {
         return 0;
@@ -128,7 +129,7 @@ fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
-/// Makes each budget undecided whose excess other programs can explain.
+/// Makes each broken budget undecided whose excess other programs can explain.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let Some(busy) = Busy::of(record) else { return };
     let clause = busy.clause();
@@ -161,8 +162,8 @@ impl Busy {
         }
     }
 
-    /// Observations that were late for another reason: the machine was not busy, or they were later than other programs
-    /// explain.
+    /// Number of observations that were late for another reason: the machine was not busy, or they were later than
+    /// other programs explain.
     fn late_else(&self, record: &Record) -> u64 {
         let slack_ms = slack_ms(record);
         let late = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Late | Outcome::LateGhost));
@@ -177,19 +178,19 @@ impl Busy {
     }
 }
 
-/// The delay of an observation that other programs can have caused.
+/// The delay of an observation, in milliseconds, that other programs can have caused.
 fn slack_ms(record: &Record) -> u64 {
     slack_of_ms(record, tag::LAG)
 }
 
-/// The delay of a latency, given by its tag, that other programs can have caused.
+/// The delay of a latency, given by its tag, that other programs can have caused, in milliseconds.
 fn slack_of_ms(record: &Record, of: &str) -> u64 {
     let latency = record.latency.whole(of);
     let median_us = latency.as_ref().and_then(|latency| quantile_us(latency, 500)).unwrap_or(0);
     (SLACK_MEDIANS * median_us / 1000).clamp(SLACK_LEAST_MS, SLACK_MOST_MS)
 }
 
-/// Whether other programs can explain how far the limit on wrong objects (`events.heal`) was exceeded.
+/// Whether other programs can explain how far the limit on the time of outdated versions (`events.heal`) was exceeded.
 fn heals_within(record: &Record) -> bool {
     let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.heal);
     let longest_us = record.latency.whole(tag::HEAL).filter(|heal| !heal.is_empty()).map_or(0, |heal| heal.max());
@@ -209,15 +210,15 @@ fn late_limit(record: &Record) -> u64 {
     record.manifest.budgets.events.as_ref().and_then(|events| events.late).unwrap_or(0)
 }
 
-/// Reviews that failed for another reason than a timeout.
+/// Number of reviews that failed for another reason than a timeout.
 fn failed_else(record: &Record) -> u64 {
     let failed = |row: &AdmissionRow| row.http_error + row.connect + row.tls + row.invalid_response;
     record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(failed).sum()
 }
 
-/// Whether other programs can be the reason that reviews failed. The shortest wait for an answer must not be longer
-/// than other programs and a late generator can have caused. A review that hangs until its timeout fails on any
-/// machine.
+/// Whether other programs can be the reason that reviews failed. Other programs are no reason if even the shortest wait
+/// for an answer was longer than they and a late generator can have caused. A review that hangs until its timeout fails
+/// on any machine.
 fn waited_no_longer(record: &Record) -> bool {
     let failed = record.latency.whole(tag::RESPONSE_ERROR).filter(|failed| !failed.is_empty());
     let most_ms = slack_of_ms(record, tag::RESPONSE_ALLOWED) + SLACK_LEAST_MS;
@@ -228,8 +229,8 @@ fn error_limit(record: &Record) -> u64 {
     record.manifest.budgets.admission.as_ref().and_then(|admission| admission.errors).unwrap_or(0)
 }
 
-/// Makes a run that failed conditions on a constantly busy machine undecided instead of invalid. Another machine can
-/// decide it.
+/// If a constantly busy machine may explain failed conditions of validity, makes the run undecided instead of invalid:
+/// another machine can decide it.
 pub(super) fn spare(record: &Record, may_be: &[Name], findings: &mut Findings) {
     if !Busy::of(record).is_some_and(|busy| busy.is_whole()) {
         return;
@@ -252,7 +253,7 @@ mod tests {
     use crate::judge::{Judgement, Verdict};
     use crate::record::{End, EndReason, tag};
 
-    /// Other programs use this share of a machine with two processors, in these seconds.
+    /// In the example, other programs use the fraction `share` of a machine with two processors, in these seconds.
     fn busy(example: &mut Example, share: f64, seconds: std::ops::Range<u64>) {
         let (mut busy_ms, mut idle_ms) = (0, 0);
         for sample in &mut example.samples {
@@ -269,8 +270,9 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().verdict
     }
 
-    /// If the lag exceeds its limit by no more than other programs can cause, the result is undecided, and the text
-    /// names the machine. A larger lag is a failure, and so is any excess on a quiet machine.
+    /// If the lag on a busy machine exceeds its limit by no more than other programs can cause, the result is
+    /// undecided, and the text names the machine. A larger lag breaks the budget, and on a quiet machine any lag above
+    /// the limit does.
     #[test]
     fn what_is_slow_on_a_busy_machine_is_undecided_and_names_it() {
         let slow = |lag_us: u64, share: f64| {

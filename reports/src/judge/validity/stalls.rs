@@ -1,7 +1,7 @@
 //! Judges whether the harness stalled, for how long, and which anomalies the stall explains.
 //!
-//! Owns `validity.pace`. A stall can only make a subject look worse than it is. So a pass stays a pass, and an anomaly
-//! outside of the stall is the subject's fault.
+//! Owns the condition `validity.pace`. A stall of the harness can only make a subject look worse than it is. Therefore
+//! a pass stays a pass, and an anomaly outside of a stall is the subject's fault.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use crate::record::{AnomalyRow, Record};
 use crate::words::millis;
 
 pub(super) const PACE: Name = condition("pace");
-/// The largest lateness of churn, in milliseconds. Later churn takes too much of the time of at least 5 s that the
-/// subject has for an observation.
+/// Largest lateness of churn that is no stall, in milliseconds. Later churn takes too much of the time of at least 5 s
+/// that the subject has for an observation.
 const CHURN_LATE_MS: u64 = 2500;
-/// The longest interval without a stall, in milliseconds. The harness writes a row every 5 s. In a longer interval the
-/// harness stood still for as long as the shortest deadline of an observation. Observations of that time were read
-/// late, or are missing because of the stall.
+/// The longest interval that is no stall, in milliseconds. The harness writes a row of an interval every 5 s. In an
+/// interval longer than this, the harness stood still for as long as the shortest deadline of an observation.
+/// Observations of such an interval were read late, or are missing because of the stall.
 const INTERVAL_MS_MAX: u64 = 10_000;
 const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";
 
@@ -72,8 +72,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Intervals that took too long. The run's last interval does not count: in this interval the ledger decides the open
-/// versions, and nothing is measured.
+/// Intervals that took too long. The run's last interval does not count: in it the ledger decides the open versions,
+/// and no load is measured.
 fn intervals(record: &Record) -> Vec<Stall> {
     let rows = record.intervals.iter().filter(|row| !row.last);
     let slow = rows.filter(|row| row.end_ms.saturating_sub(row.start_ms) > INTERVAL_MS_MAX);
@@ -121,7 +121,7 @@ pub(super) fn deadline_ms(record: &Record, t_ms: u64) -> u64 {
     row.or(record.intervals.last()).map_or(0, |row| row.deadline_ms)
 }
 
-/// Whether the budget is broken by events before the sample that showed a step of a clock. Later events may be caused
+/// Whether the budget is broken by events before the sample that showed a step of a clock; later events may be caused
 /// by the step.
 pub(super) fn is_whole_before(record: &Record, name: Name, t_ms: u64) -> bool {
     // From the sample before it.

@@ -1,8 +1,8 @@
 //! `writes.steady`: objects that the subject writes again and again although no other client writes them.
 //!
 //! A typical cause: the subject writes a status in each reconcile, and each such write triggers the next reconcile.
-//! Late writes for earlier changes happen once and end. So only objects count that are written from the first to the
-//! last third of the quiet time.
+//! Late writes for earlier changes happen only once and do not count. Therefore only objects count that are written
+//! from the first to the last third of the quiet time (while no other client writes).
 
 use units::Rate;
 

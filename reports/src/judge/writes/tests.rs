@@ -4,7 +4,7 @@ use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Flip, Objects, Quiet, Rewritten};
 
-/// An object that was written this often in each third of a quiet time of six seconds.
+/// An object with this number of writes in each third of a quiet time of six seconds.
 fn rewritten(object: &str, thirds: [u64; 3]) -> Rewritten {
     Rewritten {
         resource: "packages.longhaul.dev".into(),

@@ -1,7 +1,7 @@
 //! The anomalies of the HTML report by cause, each with the history of its object.
 //!
-//! Owns the number of anomalies that are shown, and the text of each step of a history. [`crate::causes`] explains each
-//! anomaly.
+//! Owns the number of anomalies that are shown, and the text of each line of an object's history. [`crate::causes`]
+//! explains each anomaly.
 
 use super::picture::Picture;
 use super::timeline::clock;
@@ -9,12 +9,12 @@ use crate::causes::{Cause, Group, Summary, object};
 use crate::record::{AnomalyRow, EndedBy, Step};
 use crate::words::{count, counted};
 
-/// Maximum number of anomalies shown for each cause; `anomalies.jsonl` has the others.
+/// Maximum number of anomalies shown for each cause; `anomalies.jsonl` lists more.
 const SHOWN: usize = 12;
-/// Maximum number of bytes of histories and stream lines that are shown for each cause. As HTML they are about three
-/// times as large, and a report with ten causes stays below 2 MB.
+/// Maximum number of bytes of histories and stream lines that are shown for each cause. As HTML these texts are about
+/// three times as large, and a report with ten causes stays below 2 MB.
 const BYTES_SHOWN: usize = 40 << 10;
-/// The estimated size of a step of a history, in bytes.
+/// The estimated size of one line of a history, in bytes.
 const STEP_BYTES: usize = 60;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct AnomalyGroup<'a> {
     pub hidden: Option<String>,
 }
 
-/// One anomaly as the template needs it.
+/// One anomaly with the texts that the template shows.
 #[derive(Debug)]
 pub(super) struct Anomaly<'a> {
     pub row: &'a AnomalyRow,
@@ -46,11 +46,11 @@ pub(super) struct Anomaly<'a> {
     pub sentence: String,
     pub steps: Vec<Line>,
     pub left_out: Option<String>,
-    /// Whether history and stream lines are left out, because earlier anomalies used all bytes.
+    /// Whether history and stream lines are left out, because earlier anomalies used all bytes of their cause.
     pub bare: bool,
 }
 
-/// One line of a history: a write, a sent event or request, or a report.
+/// One line of an object's history: a write, a sent event or request, or a report of the subject.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub at: String,
@@ -80,7 +80,7 @@ pub(super) fn groups<'a>(summary: &Summary<'a>) -> Vec<AnomalyGroup<'a>> {
 }
 
 impl<'a> Anomaly<'a> {
-    /// `room` is the number of bytes left for histories and stream lines.
+    /// `room` is the number of bytes that histories and stream lines may still use.
     fn new(row: &'a AnomalyRow, sentence: &str, room: &mut usize) -> Self {
         let steps = row.evidence.as_ref().map_or(&[][..], |evidence| &evidence.steps);
         let needed = row.wire.iter().map(String::len).sum::<usize>() + steps.len() * STEP_BYTES;

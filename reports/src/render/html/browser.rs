@@ -1,5 +1,6 @@
-//! Tests of the HTML reports in a browser. The browser's console stays empty; values, zooming, hiding and searching
-//! work; a report is readable on a phone and in dark mode. `tests/browser/check.js` clicks and types like a reader.
+//! Tests of the HTML reports in a browser. These tests check that the browser's console stays empty, that values,
+//! zooming, hiding and searching work, and that a report is readable on a phone and in dark mode.
+//! `tests/browser/check.js` clicks and types like a reader.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ const CHECK: [(&str, &str); 2] = [
 ];
 /// The names of Chromium's program on Linux.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
-/// The contrast of text that WCAG 2.2 requires.
+/// The ratio of contrast between text and background that WCAG 2.2 requires.
 const CONTRAST_LEAST: f64 = 4.5;
 
 fn browser() -> Option<&'static str> {
@@ -69,7 +70,7 @@ fn look(browser: &str, folder: &Path, dark: bool) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {seen}\n{said}"))
 }
 
-/// Checks what holds for a report on every screen.
+/// Checks the properties that a report has on every screen.
 fn check(seen: &Value, dark: bool, charts: i64) {
     let number = |name: &str| seen[name].as_i64().unwrap_or_else(|| panic!("no {name} in {seen}"));
     assert!(number("sideways") <= 0 && number("opened") <= 0, "it scrolls sideways: {seen}");
@@ -115,7 +116,7 @@ fn gate() -> Record {
     record
 }
 
-/// A run with anomalies, and with many faults in quick succession until its end.
+/// A run with anomalies, and with many faults that follow quickly one after another until its end.
 fn troubled() -> Example {
     let mut example = Example::failing();
     let (planned, rows) = (example.manifest.faults[0].clone(), example.faults.clone());
@@ -194,7 +195,7 @@ fn a_reader_finds_their_way() {
     }
 }
 
-/// In print all sections are open, and controls that work only on a screen are hidden.
+/// In print all sections of a report are open, and controls that work only on a screen are hidden.
 #[test]
 fn all_of_it_is_printed() {
     let Some(browser) = browser() else {

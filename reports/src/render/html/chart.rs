@@ -1,7 +1,7 @@
-//! One chart: its curves, ticks, limits, marks, and the values that the script shows.
+//! One chart of the HTML report: its curves, ticks, limits, marks, and the values that the script shows.
 //!
-//! Owns the data that the template draws. Positions are percent of the plot. So labels keep the report's text size on
-//! any screen, and only curves are stretched.
+//! Owns the chart's data that the template draws. Positions in a chart are percent of its plot, so labels keep the
+//! report's text size on any screen, and only curves are stretched.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::scale::Scale;
 
-/// Number of decimals of a position in percent. A smaller difference is less than a pixel.
+/// Number of decimals of a position in percent. A difference with more decimals is less than a pixel.
 const PLACES: usize = 2;
 
 #[derive(Debug)]
@@ -20,14 +20,14 @@ pub(super) struct Chart {
     /// The meaning of the vertical axis, as text.
     pub caption: Cow<'static, str>,
     pub y_ticks: Vec<Tick>,
-    /// The horizontal ticks of a chart that does not share the time axis.
+    /// The ticks of the horizontal axis, for a chart that does not share the time axis.
     pub x_ticks: Vec<Tick>,
     pub curves: Vec<Curve>,
     /// Areas that the chart fills below the curves.
     pub fills: Vec<Fill>,
     pub limits: Vec<Tick>,
     pub marks: Vec<Mark>,
-    /// A text for readers who cannot see the chart.
+    /// A text about the chart for readers who cannot see it.
     pub summary: String,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Tick {
 }
 
 impl Tick {
-    /// Whether the label must be below the line, because above the line it would cover the legend.
+    /// Whether the label must be below the limit line, because above the line it would cover the legend.
     pub fn is_high(&self) -> bool {
         self.at.parse::<f64>().is_ok_and(|percent| percent < 12.0)
     }
@@ -63,7 +63,7 @@ struct Reading {
     words: String,
 }
 
-/// A value that holds for a range of the axis.
+/// A value that holds for a range of the horizontal axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Step {
     pub from: u64,
@@ -77,7 +77,7 @@ pub(super) struct Fill {
     pub path: String,
 }
 
-/// An event on the axis.
+/// A mark for an event on the horizontal axis.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
     pub at: String,
@@ -185,7 +185,8 @@ impl Curve {
     }
 
     /// A curve of values that each hold for a range: a level line over the range, and a vertical line where the next
-    /// value begins. A sloping line would begin before its cause. Where values are missing, the curve is broken.
+    /// value begins. A sloping line would begin before the cause of a change. Where values are missing, the curve of
+    /// the steps is broken.
     pub fn steps(
         name: impl Into<String>,
         class: &'static str,
@@ -210,7 +211,8 @@ impl Curve {
         Self { name: name.into(), class, path, readings: steps.iter().map(reading).collect() }
     }
 
-    /// A dot for each value in the middle of a range. The script shows the text of the value for the whole range.
+    /// A dot for each value in the middle of its range of the axis. The script shows the text of a value for the whole
+    /// range.
     pub fn dots(
         name: impl Into<String>,
         class: &'static str,
@@ -247,13 +249,13 @@ impl Curve {
         Self::plain(name, class, path(&ends.map(|(t_ms, value)| (x(t_ms), value)), scale, 100.0))
     }
 
-    /// A curve whose horizontal axis is not time.
+    /// A curve of a chart whose horizontal axis is not time.
     pub fn plain(name: impl Into<String>, class: &'static str, path: String) -> Self {
         Self { name: name.into(), class, path, readings: Vec::new() }
     }
 }
 
-/// The smallest and the largest value; none if there are no values.
+/// The smallest and the largest of some values; none if there are no values.
 pub(super) fn reach(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |reach, value| {
         Some(reach.map_or((value, value), |(least, most): (f64, f64)| (least.min(value), most.max(value))))

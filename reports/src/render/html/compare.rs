@@ -1,5 +1,5 @@
-//! The HTML report of a comparison: its tables, why each subject that is behind is behind, and all series on one time
-//! axis.
+//! The HTML report of a comparison of subjects: its tables, why each subject that is behind is behind, and all series
+//! on one time axis.
 
 use askama::Template;
 
@@ -26,7 +26,6 @@ struct Page<'a> {
     data: String,
 }
 
-/// A subject, with the colour of its curves.
 struct Subject<'a> {
     class: &'static str,
     verdict_class: &'static str,
@@ -35,7 +34,7 @@ struct Subject<'a> {
     lasted: String,
 }
 
-/// The table of one group of figures.
+/// The table of one group of figures in the comparison.
 struct Table<'a> {
     title: &'static str,
     heads: Vec<&'a str>,
@@ -112,8 +111,8 @@ mod tests {
     use crate::example::Example;
     use crate::judge::judge;
 
-    /// Every compared subject has a row in each table, and a curve in each chart for which it has values. Outside text
-    /// is escaped.
+    /// Every compared subject has a row in each table, and a curve in each chart for which it has values. Text that
+    /// comes from the records is escaped.
     #[test]
     fn all_are_in_one_page_and_one_record() {
         let entrant = |name: &str, example: &Example| {

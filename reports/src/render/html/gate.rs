@@ -1,7 +1,7 @@
-//! The HTML report of a gate: the verdict, each metric, and every slice of both builds in the order of measurement.
+//! The HTML report of a gate: the verdict, each metric, and every measurement of both builds in order.
 //!
-//! Owns the contents of the report and their order. The figures are those of the text and the Markdown
-//! ([`crate::render::gate`]). The module judges nothing.
+//! Owns the contents of the gate's report and their order. The figures of the report are those of the text and the
+//! Markdown ([`crate::render::gate`]).
 
 use askama::Template;
 
@@ -19,7 +19,7 @@ mod slices;
 struct Page<'a> {
     judgement: &'a Judgement,
     outcome: &'static str,
-    /// The CSS class that sets the verdict's colour.
+    /// The CSS class that sets the colour of the gate's verdict.
     class: &'static str,
     certificate: String,
     notes: Vec<String>,
@@ -31,7 +31,7 @@ struct Page<'a> {
     data: String,
 }
 
-/// The HTML report of a gate; the file loads nothing.
+/// The HTML report of a gate, as one file that loads nothing.
 pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let dropped = pressure::dropped(&record.slices);
     let (axis, mut charts) = slices::charts(record, &dropped, judgement);
@@ -54,7 +54,7 @@ pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error
     Ok(page.render()?)
 }
 
-/// The index of the chart for the verdict: the chart of the first metric that decided, otherwise the first chart.
+/// The index of the chart for the verdict: the chart of the first metric that decided, else the first chart.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let made = match judgement.outcome {
         Outcome::Worse => Some(Word::Worse),
@@ -104,7 +104,8 @@ mod tests {
         (judgement, page)
     }
 
-    /// Each slice is drawn once in the chart of each metric: as a dot of A, a dot of B, or a dropped slice.
+    /// Each measurement of a gate is drawn once in the chart of each metric: as a dot of A, a dot of B, or a dropped
+    /// measurement.
     #[test]
     fn every_slice_is_drawn() {
         let record = record(3, 10, BUSY, 1.3);
@@ -138,7 +139,7 @@ mod tests {
         assert!(page.contains("session 2, to confirm") && page.contains("matters from +3 %"), "{page}");
     }
 
-    /// A gate that ended before its first slice still has a report.
+    /// A gate that ended before its first measurement still has a report.
     #[test]
     fn nothing_measured_is_said() {
         let mut record = record(5, 6, QUIET, 1.0);

@@ -25,7 +25,7 @@ struct Page<'a> {
     data: String,
 }
 
-/// The HTML report with budgets, figures and series of two runs.
+/// The HTML report with budgets, figures and series of two compared runs.
 pub fn diff_html(a: &Record, b: &Record, diff: &Diff) -> Result<String, Error> {
     let (axis, charts) = pair::charts(a, b);
     let readings = charts.iter().map(Chart::readings).collect();
@@ -52,7 +52,7 @@ mod tests {
     use crate::example::Example;
     use crate::judge::judge;
 
-    /// Both compared runs are in each chart, and outside text is escaped.
+    /// Both compared runs are in each chart, and text that comes from the records is escaped.
     #[test]
     fn both_runs_are_in_one_page() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
-//! The chart of latencies by percentile. On its axis each further nine (90 %, 99 %, 99.9 %) has the same width.
+//! The chart of latencies by percentile. On the axis of this chart, each further nine (90 %, 99 %, 99.9 %) has the same
+//! width.
 //!
-//! Owns this chart. Above the percentile with fewer than 100 samples left, the curve is faint, because single samples
-//! have no statistical weight.
+//! Owns the curves of this chart. Above the percentile with fewer than 100 samples left, the curve is faint, because
+//! single samples have no statistical weight.
 
 use super::chart::{Chart, Curve, Tick, path, position, reach};
 use super::scale::{Scale, whole};
@@ -11,10 +12,11 @@ use crate::words::{counted, micros};
 
 /// Number of points of a curve for each nine, such as from 99 % to 99.9 %.
 const POINTS_PER_NINE: f64 = 40.0;
-/// Maximum number of nines that the chart draws: 99.9999 %.
+/// Maximum number of nines on the axis of the chart: up to 99.9999 %.
 const NINES_MOST: f64 = 6.0;
 
-/// A curve before it is drawn: its name, the CSS classes of its certain and its uncertain part, and its samples.
+/// A curve before it is drawn: its name, the CSS classes where it is certain and where it is uncertain, and its
+/// samples.
 type Drawn = (&'static str, &'static str, &'static str, Option<Histogram>);
 
 const CAPTION: &str = "steady phase; faint where fewer than 100 samples lie beyond";
@@ -77,7 +79,7 @@ fn chart(id: &'static str, title: &'static str, wanted: Vec<Drawn>) -> Option<Ch
     Some(Chart { x_ticks: x_ticks(nines), ..chart })
 }
 
-/// Points of a curve. On the axis, position 1 is 90 % and position 2 is 99 %.
+/// Points of a curve, on an axis where position 1 is 90 % and position 2 is 99 %.
 fn points(histogram: &Histogram, from: f64, to: f64, nines: f64) -> Vec<(f64, f64)> {
     let steps = u32::try_from(whole((to - from) * POINTS_PER_NINE)).unwrap_or(1).max(1);
     (0..=steps)

@@ -1,13 +1,13 @@
-//! The chart of one object's history: its writes in the top lane, then requests and sent events, and reports at the
+//! The chart of one object's history: its writes on the top line, then requests and sent events, and reports at the
 //! bottom, on one time axis.
 //!
-//! Owns the position of each step. The table beside the chart has the same steps as text.
+//! Owns the position of each event of the history in the chart. The table beside the chart has the same events as text.
 
 use super::chart::position;
 use super::timeline::clock;
 use crate::record::Step;
 
-/// The lanes of the chart, from the top.
+/// The lines of the chart on which events lie, from the top.
 const LANES: [&str; 4] = ["written", "asked", "sent", "reported"];
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Dot {
 }
 
 impl Picture {
-    /// The chart of the steps of a history; none if all steps have the same time.
+    /// The chart of the events of a history; none if all have the same time.
     pub fn of(steps: &[Step], own: &str) -> Option<Self> {
         let (first, last) = (steps.iter().map(Step::t_ms).min()?, steps.iter().map(Step::t_ms).max()?);
         if first == last {
@@ -49,7 +49,7 @@ impl Picture {
     }
 }
 
-/// The lane, CSS class and text of a step.
+/// The line of the chart, CSS class and text of an event.
 fn place(step: &Step, own: &str) -> (usize, &'static str, String) {
     let mine = |revision: &str| if revision == own { "own" } else { "" };
     match step {
@@ -78,7 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// Each kind of step has its lane, with causes above effects. The horizontal position of a step is its time.
+    /// Each kind of event has its own line in the chart, with causes above effects. The horizontal position of an event
+    /// in the chart is its time.
     #[test]
     fn steps_lie_on_their_lines_by_their_time() {
         let revision = "7".to_owned();

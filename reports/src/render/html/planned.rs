@@ -1,5 +1,5 @@
-//! The table of planned and actual numbers of a run. A run that did less than planned proves less than its scenario
-//! promises.
+//! The table of planned and actual numbers of a run, such as reviews and changes. A run that did less than planned
+//! proves less than its scenario promises.
 
 use crate::record::{Phase, Record};
 use crate::words::{count, counted, millis, percent};

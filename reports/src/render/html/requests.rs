@@ -1,7 +1,8 @@
 //! The tables of the subject's requests: one row for each scope that it follows, and the requests around the first
 //! fault.
 //!
-//! Owns the choice of rows that are shown. All numbers are counted from request rows, so they cover the same time.
+//! Owns the choice of requests and scopes that are shown. All numbers of these tables are counted from request rows, so
+//! they cover the same time.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use crate::words::{count, millis};
 const FOLLOWED_SHOWN: usize = 20;
 /// Maximum number of requests that the report shows; `requests.jsonl` has the others.
 const REQUESTS_SHOWN: usize = 100;
-/// How long before the first hit of a fault the shown requests begin, in milliseconds. If the fault hit an older watch,
-/// they begin earlier.
+/// How long before the first hit of a fault the shown requests begin, in milliseconds. If the fault hit a watch that is
+/// older than that, the shown requests begin earlier.
 const BEFORE_MS: u64 = 1000;
 
 /// The request tables of the report.
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, list, watch};
 
-    /// Judged scopes come first, so that a controller of many resources does not hide them.
+    /// Scopes of judged resources come first, so that a controller of many resources does not hide them.
     #[test]
     fn what_is_judged_comes_first() {
         let mut example = Example::clean();

@@ -1,6 +1,6 @@
 //! Converts values to positions on an axis: linear and logarithmic scales with round ticks.
 //!
-//! Owns the position of a value, in percent of the plot, and the positions of ticks. The functions only calculate.
+//! Owns the position of a value, in percent of the plot, and the positions of ticks.
 
 pub(super) use crate::words::whole;
 
@@ -9,16 +9,13 @@ pub(super) use crate::words::whole;
 pub(super) enum Scale {
     /// A linear axis from zero.
     Linear {
-        /// The value at the end of the axis.
         top: f64,
         /// The difference between two ticks.
         step: f64,
     },
     /// A linear axis that does not begin at zero, for values that are close together.
     Part {
-        /// The value at the start of the axis.
         from: f64,
-        /// The value at the end of the axis.
         to: f64,
         /// The difference between two ticks.
         step: f64,

@@ -1,7 +1,8 @@
 //! The HTML report of a test suite: the outcome in one sentence, the tests and faults on one time line, then the
 //! details.
 //!
-//! Owns the contents of the report and their order. Time line, charts and styles are those of the report of a soak.
+//! Owns the contents of the suite's report and their order. The time line, charts and styles of this report are those
+//! of the report of a soak.
 
 use askama::Template;
 
@@ -12,7 +13,7 @@ use crate::render::Error;
 use crate::suite::Suite;
 use crate::words::{count, counted, millis};
 
-/// Maximum number of hits of faults that the report lists; the record has all of them.
+/// Maximum number of hits of faults that the report lists; the JSON files beside the report have all hits.
 const HITS_SHOWN: usize = 300;
 /// Maximum number of tests that the report lists; failed tests come first.
 const TESTS_SHOWN: usize = 500;
@@ -44,13 +45,13 @@ struct Row<'a> {
     took: String,
 }
 
-/// A table whose names are split into pieces.
+/// A table of the report whose names are split into texts and code.
 struct TableRows<'a> {
     table: &'a crate::suite::Table,
     rows: Vec<(Vec<Piece<'a>>, &'a str)>,
 }
 
-/// A piece of a sentence: text, or a name that stands between backticks.
+/// A text of a sentence, or a name that stands between backticks.
 struct Piece<'a> {
     text: &'a str,
     is_name: bool,
@@ -61,7 +62,7 @@ struct HitRow<'a> {
     hit: &'a crate::suite::Hit,
 }
 
-/// The HTML report of a suite; the file loads nothing.
+/// The HTML report of a suite, as one file that loads nothing.
 pub fn suite_html(suite: &Suite) -> Result<String, Error> {
     let length_ms = suite.length_ms.max(1);
     let (axis, lanes) = (lines::axis(suite), lines::lanes(suite));

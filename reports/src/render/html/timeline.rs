@@ -1,7 +1,8 @@
-//! The time line of a report: one time axis, one chart for each group of values, and faults as bands behind all charts.
+//! The time line of a report: one time axis, one chart for each group of values, and faults as coloured bands behind
+//! all charts.
 //!
-//! Owns the choice of values that are drawn over time. All charts have the same width and axis, so that causes and
-//! effects line up.
+//! Owns the choice of values that are drawn over time. All charts of a report have the same width and axis, so that
+//! causes and effects line up.
 
 use units::Span;
 
@@ -26,11 +27,11 @@ const POINTS: u64 = 240;
 const MARKS: u64 = 60;
 /// Maximum number of faults with labels; if a run has more, faults are bands without labels.
 const LABELS: usize = 200;
-/// The number of parts of the axis. Faults within one part become one band.
+/// The axis is divided into this number of equal ranges: faults within one range become one band.
 const BAND_PARTS: u64 = 600;
 /// Maximum number of marks of hits on the axis; hits at about the same time share a mark.
 const HIT_MARKS: u64 = 240;
-/// Maximum number of lines of fault labels; more lines would push the charts off the screen.
+/// Maximum number of lines on which fault labels are placed; more lines would push the charts off the screen.
 const LANES: usize = 3;
 /// The width that a label needs on a desktop, in percent of the axis.
 const LABEL_PERCENT: f64 = 14.0;
@@ -48,15 +49,15 @@ pub(super) struct Axis {
     pub length_ms: u64,
     pub ticks: Vec<Tick>,
     pub faults: Vec<Band>,
-    /// All faults as one SVG path, from 0 to 100 in both directions.
+    /// All faults as one SVG path, with coordinates from 0 to 100 in both directions.
     pub bands: String,
     pub hits: Vec<Mark>,
     pub phases: Vec<Band>,
-    /// The number of lines of fault labels.
+    /// The number of lines on which fault labels are placed.
     pub lanes: usize,
 }
 
-/// A time range with a band behind all charts.
+/// A time range with a coloured band behind all charts.
 pub(super) struct Band {
     pub left: String,
     pub width: String,
@@ -65,12 +66,12 @@ pub(super) struct Band {
     pub hits: String,
     /// The line of the label, from 0, in which it covers no other label.
     pub lane: usize,
-    /// The space for the label. If there is none, the label appears when the reader points at the band.
+    /// The space for the label of the band. Without space, the label appears when the reader points at the band.
     pub room: Option<LabelSpace>,
 }
 
-/// The space for the label of a fault. The space ends where the next label of its line begins, on a screen of any
-/// width.
+/// The space for the label of a fault. The space for a label ends where the next label of its line begins, on a screen
+/// of any width.
 #[derive(Debug, PartialEq)]
 pub(super) struct LabelSpace {
     pub left: String,
@@ -153,7 +154,8 @@ fn plain_axis(length_ms: u64) -> Axis {
     Axis { length_ms, ticks, faults, bands: String::new(), hits, phases, lanes: 0 }
 }
 
-/// Puts each fault label into the first line of labels in which it covers no other label. Returns the number of lines.
+/// Puts each fault label on the first line of labels on which it covers no other label, and returns the number of
+/// lines.
 fn stack(bands: &mut [Band]) -> usize {
     let number = |text: &str| text.parse::<f64>().unwrap_or(0.0);
     let mut ends = [0.0; LANES];
@@ -293,7 +295,7 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     Some(Chart { marks, ..Chart::new(("events", "Events", caption), (scale, &words), curves, summary) })
 }
 
-/// The times at which the steps of a run's curves are cut, because a fault begins.
+/// The times at which the steps of a run's curves are cut, because a fault begins at each of them.
 fn cuts(record: &Record, length_ms: u64) -> steps::Cuts {
     steps::Cuts::new(&faults::played(record), length_ms)
 }
@@ -309,8 +311,8 @@ fn rates<'a>(
     })
 }
 
-/// Marks on the axis for lost and late versions at the time of their commit. Versions with about the same time share a
-/// mark.
+/// Marks on the axis for lost and late versions at the time of their commit. Versions that were committed at about the
+/// same time share a mark.
 fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     let kinds: [(&'static str, &str, &[Outcome]); 2] = [
         ("late", "late", &[Outcome::Late, Outcome::LateGhost]),

@@ -9,7 +9,7 @@ use super::{Histogram, packed};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The tag; empty if the line has none.
+    /// The tag of the line; empty if the line has none.
     pub tag: String,
     /// The start of the time range, from the start of the log.
     pub start_ms: u64,
@@ -39,11 +39,12 @@ impl Lines {
     }
 }
 
-/// Reads a line; none if it is a comment or the legend. `highest_us` is the largest value that a run can have. A
-/// histogram is refused before memory is allocated if its range is larger, or if it needs more memory than this range.
+/// Reads a line of the log; none if it is a comment or the legend. `highest_us` is the largest value that a run can
+/// have. A histogram is refused before memory is allocated if its range is larger, or if it needs more memory than this
+/// range.
 ///
 /// # Errors
-/// Returns the fault of the line.
+/// The error says what is wrong with the line.
 pub fn read(line: &[u8], highest_us: u64) -> Result<Option<Row>, String> {
     let entry = match IntervalLogIterator::new(line).next() {
         Some(Ok(LogEntry::Interval(entry))) => entry,

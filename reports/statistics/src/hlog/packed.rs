@@ -1,7 +1,7 @@
 //! Reads one histogram of an interval log: base64 text of HdrHistogram's V2 format, usually deflated.
 //!
-//! Owns the checks before memory is allocated. Five kilobytes can claim to be a histogram of fifty megabytes, or to
-//! have four gigabytes of counts; the library `hdrhistogram` would believe either claim.
+//! Owns the checks of a histogram's bytes before memory is allocated. Five kilobytes can claim to be a histogram of
+//! fifty megabytes, or to have four gigabytes of counts; the library `hdrhistogram` would allocate that memory.
 
 use std::io::Read as _;
 
@@ -14,12 +14,13 @@ use super::Histogram;
 /// The first four bytes of a plain histogram, and of a deflated one.
 const COOKIE: u32 = 0x1c84_9313;
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
-/// Length of the head, in bytes: cookie, length of the counts, offset, digits, lowest and highest value, ratio.
+/// Length of the head of a histogram, in bytes: cookie, length of the counts, offset, digits, lowest and highest value,
+/// ratio.
 const HEAD_BYTES: usize = 40;
-/// The precision of the writer, in digits: values are exact to one part in a thousand.
+/// The precision of the writer's histograms, in digits: values are exact to one part in a thousand.
 const DIGITS_MAX: u32 = 3;
-/// Maximum number of counts: buckets of this precision up to the largest value, rounded up to 40 times 1024 (38 are
-/// needed).
+/// Maximum number of counts in a histogram: buckets of this precision up to the largest value, rounded up to 40 times
+/// 1024 (38 are needed).
 const COUNTS_MAX: usize = 40 << 10;
 /// Maximum length of a plain histogram, in bytes: a count has at most nine bytes.
 const PLAIN_BYTES_MAX: usize = HEAD_BYTES + 9 * COUNTS_MAX;
@@ -35,7 +36,7 @@ pub(super) fn histogram(encoded: &str, highest_us: u64) -> Result<Histogram, Str
     Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|error| format!("damaged histogram: {error}"))
 }
 
-/// The decompressed bytes, in bounded memory.
+/// The decompressed bytes of a histogram, in bounded memory.
 fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     match number(&bytes, 0)? {
         COOKIE => Ok(bytes),
@@ -70,8 +71,8 @@ fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     check_counts(counts)
 }
 
-/// Checks the counts. Each count is a zigzag varint of at most nine bytes; a negative number stands for that many
-/// zeros.
+/// Checks the counts of a histogram. Each count is a zigzag varint of at most nine bytes; a negative number stands for
+/// that many zeros.
 fn check_counts(mut counts: &[u8]) -> Result<(), String> {
     let (mut places, mut sum) = (0_u64, 0_u64);
     while !counts.is_empty() {
@@ -115,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Four years, in microseconds.
+    /// Four years, in microseconds, as the highest value of a histogram.
     const HIGHEST_US: u64 = 4 * 366 * 24 * 3_600_000_000;
 
     fn histogram(encoded: &str) -> Result<Histogram, String> {
@@ -163,7 +164,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every written histogram can be read back, plain and deflated.
+        /// Every histogram that was written can be read back, plain and deflated.
         #[test]
         fn what_was_written_is_read(values in proptest::collection::vec(1..HIGHEST_US, 0..50)) {
             let mut whole = Histogram::new(3).unwrap();

@@ -28,8 +28,8 @@ fn what_cannot_be_computed_is_refused() {
 }
 
 proptest! {
-    /// If a line is added to the points, its slope is added to the estimate. A factor multiplies the slope, and the
-    /// order of the points does not matter.
+    /// If a line is added to the points, its slope is added to the estimate. If the points' values are multiplied by a
+    /// factor, the slope is too; the order of the points does not matter.
     #[test]
     fn shift_scale_order(y in prop::collection::vec(-1e3..1e3_f64, 8..40), line in -5.0..5.0_f64, factor in 0.1..10.0_f64) {
         let x: Vec<f64> = (0..y.len()).map(|i| i as f64).collect();
@@ -47,7 +47,7 @@ proptest! {
         prop_assert!(wide.lower <= plain.lower && plain.upper <= wide.upper);
     }
 
-    /// A step between strata does not change the slope.
+    /// A sudden step between strata does not change the slope.
     #[test]
     fn strata_do_not_see_a_step(y in prop::collection::vec(-1e3..1e3_f64, 12..30), step in -1e4..1e4_f64) {
         let x: Vec<f64> = (0..y.len()).map(|i| i as f64).collect();

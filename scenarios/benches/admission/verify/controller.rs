@@ -1,5 +1,5 @@
-//! sigstore's policy-controller for comparison. `go/main.go` calls its library for one image of a Pod; a Go toolchain
-//! must be there to build it. Connaisseur is not compared, because it is not published as a Go module.
+//! Measures sigstore's policy-controller for comparison. `go/main.go` calls policy-controller's library for one image
+//! of a Pod, and needs a Go toolchain. Connaisseur is not compared, because it is not published as a Go module.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -15,7 +15,8 @@ use crate::kit::report::Report;
 const SOURCE: &str = include_str!("go/main.go");
 const MODULE: &str = include_str!("go/go.mod");
 
-/// Times the library with the key that signed most images, on the processor that the service used before.
+/// Measures the time of policy-controller's library with the key that signed most images, on the processor that the
+/// service used.
 pub(super) fn measure(cores: &Cores, signed: &Signed, report: &mut Report) -> Result<()> {
     let program = match installer::go_program("policy-controller-bench", SOURCE, MODULE) {
         Ok(program) => program,

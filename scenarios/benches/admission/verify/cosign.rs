@@ -1,4 +1,4 @@
-//! `cosign verify` as a separate process for each image, as a shell script at admission would run it.
+//! Measures `cosign verify` as a separate process for each image, as a shell script at admission would run it.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -10,10 +10,10 @@ use super::signed::{BESIDE_COSIGN, Signed};
 use crate::admission::subject::World;
 use crate::kit::report::{Report, median};
 
-/// Number of verifications that are timed.
+/// Number of verifications whose time is measured.
 const TIMES: usize = 10;
 
-/// Times `cosign verify` offline, with the key that signed most images.
+/// Measures the time of `cosign verify` offline, with the key that signed most images.
 pub(super) fn measure(world: &World, signed: &Signed, report: &mut Report) -> Result<()> {
     let Some(cosign) = installer::on_path("cosign") else {
         println!("\ncosign is left out: skipped: needs cosign");

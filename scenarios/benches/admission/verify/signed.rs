@@ -1,4 +1,4 @@
-//! The registry of signed images, and a service with the trusted keys.
+//! Starts the registry of signed images, and a service with the trusted keys.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,16 @@ use serde_json::{Value, json};
 use crate::admission::subject::{self, Subject, World};
 use crate::kit::cores::Cores;
 
-/// Number of images: enough that each kind is present often. The rarest kind, unsigned, is one in forty.
+/// Number of images: enough that each kind is present often. The rarest kind, images without a signature, is one in
+/// forty.
 const IMAGES: usize = 3000;
 const SEED: u64 = 7;
 
-/// The service's limit of simultaneous reviews. The benchmark's single client may use three quarters of them.
+/// The service's limit of simultaneous reviews. The benchmark's single client may use three quarters of this limit.
 const IN_FLIGHT: usize = 1000;
 /// Identifier of the fault that delays the registry's answers.
 const SLOW: FaultId = FaultId(1);
-/// The kind of image that cosign verifies.
+/// The kind of images that the benchmark verifies with cosign.
 pub(super) const BESIDE_COSIGN: Signing = Signing::Release(Form::Tag);
 
 /// The registry with signed images, and the keys and certificates to verify them.

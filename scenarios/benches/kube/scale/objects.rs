@@ -1,4 +1,4 @@
-//! Measures the memory of many large objects, and whether the first list of all of them delays other requests.
+//! Measures the memory of many large objects, and whether the first list of all these objects delays other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use crate::kube::figures::Figure;
 use crate::kube::load::{Write, Writers};
 use crate::kube::measure::{BUSY, SETTLING, Subject};
 
-/// Size of each request body in bytes.
+/// Size in bytes of each request body that creates an object.
 pub(super) const BYTES: usize = 10 << 10;
 const NAMESPACE: &str = "bench-large";
-/// Duration of the small reads without a list beside them.
+/// Duration of the small reads without a simultaneous list.
 const ALONE: Duration = Duration::from_secs(3);
 /// Interval between two small reads.
 const EVERY: Duration = Duration::from_millis(5);

@@ -11,13 +11,13 @@ use crate::kube::load::{Course, Write};
 use crate::kube::measure::{BUSY, OBJECTS, Subject};
 use crate::kube::watchers::{Wanted, Watchers, unread};
 
-/// Number of watches that are read.
 const WATCHERS: usize = 100;
 const WRITES_PER_SECOND: u32 = 100;
 /// Number of updates before the measurement: 13 MB of events, more than the buffers between server and client hold.
 const FILLING: usize = 8_000;
 
-/// Measures the delay with and without the unread watch. The order of the two measurements alternates with the round.
+/// Measures the delay with and without the unread watch. The order of these two measurements changes from round to
+/// round.
 pub(super) async fn measure(subject: &mut Subject, window: Duration, round: usize) -> Result<()> {
     let first = round.is_multiple_of(2);
     let [one, other] = [lag_ms(subject, window, first).await?, lag_ms(subject, window, !first).await?];

@@ -14,7 +14,7 @@ const WATCHES: usize = 18_000;
 /// Watches per HTTP/2 connection, fewer than kube-apiserver allows. 18,000 watches make 200 connections.
 const STREAMS: usize = 90;
 
-/// Opens the watches, reads the server's memory, and then makes `changes` changes, one after the other.
+/// Opens the watches, reads the server's memory, and then measures `changes` changes, one after the other.
 pub(super) async fn measure(subject: &mut Subject, changes: usize) -> Result<()> {
     let wanted = Wanted { count: WATCHES, streams: Some(STREAMS), lags: None };
     let mut watches = Watchers::open(&subject.server.endpoint, BUSY, wanted).await?;

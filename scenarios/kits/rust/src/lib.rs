@@ -1,6 +1,6 @@
 //! Starts an API server that injects faults, for one test, and returns the ledger's verdict.
 //!
-//! This crate starts the program `longhaul` and reads its verdict. The crate needs no cluster, no etcd and no other
+//! This crate starts the program `longhaul` and reads its verdict. This crate needs no cluster, no etcd and no other
 //! crate.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time limit of the API server's start on a busy machine. Usually the API server is ready in 50 ms.
+/// Time limit of the API server's start on a busy machine. On an idle machine the API server is ready in 50 ms.
 const START_WITHIN: Duration = Duration::from_secs(30);
 /// Time limit of the API server's end, in which Longhaul judges the ledger of a long test.
 const STOP_WITHIN: Duration = Duration::from_mins(1);
@@ -24,8 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LINES_MAX: usize = 200;
 /// The beginning of the line that the API server writes when it is ready.
 const SERVED: &str = "kube-apiserver: serving at ";
-/// A shell script that runs the API server until its input ends. So the API server ends with the test process, even
-/// after SIGKILL.
+/// A shell script that runs the API server until its input ends. Through this script the API server ends with the test
+/// process, even after SIGKILL.
 const SCRIPT: &str = r#""$TEST_ASSET_KUBE_APISERVER" --secure-port="$1" --cert-dir="$2" --etcd-servers= </dev/null & cat >/dev/null; kill $!; wait $!"#;
 /// The first line of a certificate in PEM.
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
@@ -36,18 +36,18 @@ const UNDECIDED: i32 = 2;
 /// The reason why the API server could not be started.
 #[derive(Debug)]
 pub enum Error {
-    /// The program `longhaul` is missing. A test can print this after `skipped: needs`.
+    /// The program `longhaul` is missing. A test can print this error after `skipped: needs`.
     NotInstalled,
     /// A file or a process failed.
     Io(io::Error),
-    /// The program ended or hung before the API server was ready. The text is the program's output.
+    /// The program ended or hung before the API server was ready. The text of this error is the program's output.
     NotServing(String),
 }
 
 /// The verdict of the ledger, with Longhaul's output.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// Exit code: 0 pass, 1 fail, 2 undecided because a fault hit nothing. Other exit codes are errors of Longhaul.
+    /// Exit code: 0 pass, 1 fail, 2 undecided because a fault hit nothing. All other exit codes are errors of Longhaul.
     pub code: i32,
     /// The output of Longhaul.
     pub lines: Vec<String>,
@@ -66,7 +66,7 @@ pub struct Longhaul {
     allow_undecided: bool,
 }
 
-/// A running API server. When it is dropped, the test panics unless the verdict is a pass.
+/// A running API server. When this value is dropped, the test panics unless the verdict is a pass.
 #[derive(Debug)]
 pub struct Plane {
     folder: PathBuf,
@@ -101,7 +101,7 @@ impl Verdict {
         self.code == PASS
     }
 
-    /// The folder of the run record, with `index.html` and `ledger.json`.
+    /// The folder of the test's record, with `index.html` and `ledger.json`.
     pub fn record(&self) -> Option<PathBuf> {
         let page = self.lines.iter().rev().find_map(|line| line.strip_suffix("/index.html"))?;
         Some(PathBuf::from(page.trim_start_matches("longhaul:").trim()))
@@ -126,7 +126,7 @@ impl Fault {
         Self(format!("- name: {name}\n"))
     }
 
-    /// Injects the fault at this time after the start.
+    /// Injects the fault at this time after the start of the API server.
     #[must_use]
     pub fn at(self, after: Duration) -> Self {
         self.with("at", &millis(after))
@@ -153,7 +153,7 @@ impl Longhaul {
         Self::default()
     }
 
-    /// Injects faults that are drawn at random from a seed. A correct client survives them.
+    /// Injects faults that are drawn at random from a seed. A correct client survives these faults.
     #[must_use]
     pub fn chaos(self, seed: u64) -> Self {
         self.flag("--chaos", &seed.to_string())
@@ -166,7 +166,7 @@ impl Longhaul {
         self
     }
 
-    /// Delivers events of different kinds in another order than they were written.
+    /// Delivers events of objects of different kinds in another order than that of the writes.
     #[must_use]
     pub fn order(mut self) -> Self {
         self.flags.push("--order".to_owned());
@@ -179,7 +179,8 @@ impl Longhaul {
         self.flag("--stale", &versions.to_string())
     }
 
-    /// Names the program under test by a part of its user agent. Faults then affect only requests of that program.
+    /// Names the program under test by a part of its user agent. With this setting, faults affect only requests of that
+    /// program.
     #[must_use]
     pub fn manager(self, agent: &str) -> Self {
         self.flag("--manager-agent", agent)
@@ -191,7 +192,8 @@ impl Longhaul {
         self.flag("--workloads", &millis(after))
     }
 
-    /// Keeps run records in a folder. Without it, and without the variable `LONGHAUL_RUNS`, a temporary folder is kept after a failure.
+    /// Keeps run records in a folder. Without this folder, and without the variable `LONGHAUL_RUNS`, records are in a
+    /// temporary folder, which is kept only after a failure.
     #[must_use]
     pub fn records(mut self, folder: impl Into<PathBuf>) -> Self {
         self.records = Some(folder.into());
@@ -311,7 +313,7 @@ impl Plane {
         verdict
     }
 
-    /// Waits for the exit code of `longhaul`. If the program hangs, it is killed.
+    /// Waits until `longhaul` has ended, and returns its exit code. If `longhaul` hangs, it is killed.
     fn wait(&mut self) -> Option<i32> {
         let began = Instant::now();
         while began.elapsed() < STOP_WITHIN {
@@ -339,7 +341,7 @@ impl Drop for Plane {
     }
 }
 
-/// Reads the output of `longhaul` and returns its last lines. Sends once on `tell` when the API server is ready.
+/// Reads the output of `longhaul` and returns its last lines. Sends one message on `tell` when the API server is ready.
 fn follow(output: ChildStderr, tell: &SyncSender<()>) -> VecDeque<String> {
     let mut lines = VecDeque::new();
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {

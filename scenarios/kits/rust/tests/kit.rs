@@ -1,4 +1,5 @@
-//! Tests of the kit with a running API server. The requests come from curl, so that only the kit is tested.
+//! Tests of the kit for Rust with a running API server. The tests send requests by curl, so that only the kit is
+//! tested.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
 use std::path::PathBuf;
@@ -9,8 +10,8 @@ use longhaul_kit::{Error, Fault, Longhaul, Plane};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Starts the API server with the program of `cargo xtask test`. Prints a message and returns `None` if `longhaul` or
-/// curl is missing.
+/// Starts the API server by the `longhaul` that `cargo xtask test` built. Prints a message and returns `None` if
+/// `longhaul` or curl is missing.
 fn start(longhaul: &Longhaul) -> Option<Plane> {
     if !Command::new("curl").arg("--version").output().is_ok_and(|output| output.status.success()) {
         println!("skipped: needs curl");

@@ -1,4 +1,4 @@
-//! Example test: a cache of `ConfigMaps` must hold all of them although its watch is disturbed.
+//! An example test: a cache of `ConfigMaps` must contain all `ConfigMaps` although faults disturb its watch.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The git revision of the folder in which the harness was started.
 //!
 //! The folder may come from an unknown author, and its git configuration can name programs that git starts: a file
-//! system monitor, hooks, filters, a pager. This module ensures that git starts none of them, fetches and writes
+//! system monitor, hooks, filters, a pager. This module ensures that git starts no such program, fetches and writes
 //! nothing, and has a time limit.
 
 use std::io::Read as _;
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// Time limit of git: enough to compare a large checkout on a slow disk. If git takes longer, the record has no
 /// revision.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Longest output of git that is read: a name, or a list of settings.
+/// Maximum number of bytes that are read of git's output, which is a name or a list of settings.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 /// Settings that stop git from starting programs and using the network. Settings on the command line win over every
 /// configuration file, including the folder's own.
@@ -30,15 +30,17 @@ const SAFELY: [&str; 8] = [
     "-c",
     "protocol.allow=never",
 ];
-/// Lists the configured filters. A filter is a program that converts a file before git compares it.
+/// Arguments with which git lists the configured filters. A filter is a program that converts a file before git
+/// compares it.
 const FILTERS: [&str; 5] = ["config", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
-/// Scopes whose settings belong to the user, not to the folder.
+/// Scopes of git settings that belong to the user, not to the folder.
 const TRUSTED: [&str; 2] = ["system\t", "global\t"];
-/// Compares the files with `HEAD`. Submodules are left out, because they have configurations of their own.
+/// Arguments with which git compares the files with `HEAD`. Submodules are not compared, because they have
+/// configurations of their own.
 const COMPARE: [&str; 6] = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "HEAD"];
 
-/// The checked-out revision of a folder. The suffix `-dirty` means that files differ from it. The suffix `-unchecked`
-/// means that the comparison would start a program that the folder itself names.
+/// The checked-out revision of a folder. The suffix `-dirty` means that files differ from the revision. The suffix
+/// `-unchecked` means that the comparison would start a program that the folder itself names.
 pub(super) fn revision(folder: &Path) -> Option<String> {
     let (0, revision) = git(folder, &["describe", "--always"])? else { return None };
     let filters = match git(folder, &FILTERS) {

@@ -1,7 +1,7 @@
 //! Parses the lines of a metrics page, in Prometheus' text format and in `OpenMetrics`.
 //!
-//! The parser does no I/O and is strict. A line that is not a sample is an error with its line number, because wrong
-//! values are worse than none.
+//! The parser of this module does no I/O and is strict. A line that is not a valid sample is an error with its line
+//! number, because wrong values are worse than none.
 
 use std::borrow::Cow;
 
@@ -50,7 +50,8 @@ fn point(text: &str) -> Result<Point<'_>, &'static str> {
     Ok(Point { name, labels, value: number(value).ok_or("its value is no number")? })
 }
 
-/// Parsed braces: the quoted metric name if there is one, the labels, and the text after the closing brace.
+/// The result of parsing braces: the quoted metric name if there is one, the labels, and the text after the closing
+/// brace.
 type Braces<'a> = (Option<Cow<'a, str>>, Vec<(Cow<'a, str>, Cow<'a, str>)>, &'a str);
 
 /// Parses the text after an opening brace.
@@ -152,8 +153,8 @@ mod tests {
         points.map(|one| (one.name.into_owned(), one.labels.into_iter().map(owned).collect(), one.value)).collect()
     }
 
-    /// Lines with all features that exporters use: escapes, braces inside values, time stamps, exemplars, trailing
-    /// commas, quoted names.
+    /// The parser reads lines with all features that exporters use: escapes, braces inside values, time stamps,
+    /// exemplars, trailing commas, quoted names.
     #[test]
     fn lines_of_real_pages_are_read() {
         let page = "# HELP a Some help\n# TYPE a gauge\na 1\n\n  b{} 2.5e3 1700000000\nc{path=\"C:\\\\a\\\"}{\\n\", x = \"\",} +Inf\r\n\

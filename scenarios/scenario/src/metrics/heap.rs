@@ -1,6 +1,6 @@
 //! The names under which runtimes and allocators export the heap in use.
 //!
-//! To support another name, add a row to `ROWS`.
+//! To support another runtime or allocator, add an entry to `ROWS`.
 
 use super::exposition::Point;
 use super::selector::Selector;
@@ -26,7 +26,7 @@ enum Match {
 
 use Match::{End, Whole};
 
-/// The known runtimes and allocators. The first row whose series are all on the metrics page is used.
+/// The known runtimes and allocators. The first entry whose series are all on the metrics page is used.
 const ROWS: &[Row] = &[
     // The heap after the last collection, for programs with all of `runtime/metrics`, such as those on
     // controller-runtime. It excludes garbage since then, which is as much again.
@@ -83,15 +83,16 @@ impl Part {
     }
 }
 
-/// Finds the heap in use while a page is read.
+/// Finds the size of the heap in use while a metrics page is read.
 pub(super) struct Search<'a> {
     named: Option<(&'a Selector, Option<f64>)>,
-    /// For each row and each of its parts, the sum of the matching samples; `None` until one was found.
+    /// For each entry of `ROWS` and each of its series, the sum of the matching samples; `None` until one was found.
     seen: Vec<Vec<Option<f64>>>,
 }
 
 impl<'a> Search<'a> {
-    /// Begins the search. `named` is the series that the scenario declares to be the heap.
+    /// Begins the search for the heap's size on a page. `named` is the series that the scenario declares to be the
+    /// heap.
     pub(super) fn new(named: Option<&'a Selector>) -> Self {
         let seen =
             if named.is_some() { Vec::new() } else { ROWS.iter().map(|row| vec![None; row.parts.len()]).collect() };
@@ -138,7 +139,7 @@ mod tests {
         search.found()
     }
 
-    /// The heap of each runtime is recognised in lines that were copied from real exporters.
+    /// The heap of each known runtime is recognised in lines that were copied from real exporters.
     #[test]
     fn each_runtime_is_recognised() {
         for (page, of, bytes) in [

@@ -1,4 +1,4 @@
-//! Reads the metrics page repeatedly during the run.
+//! Reads the subject's metrics page repeatedly during the run.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,24 +14,24 @@ use super::selector::Selector;
 use crate::clock::Clock;
 use crate::fetch::{Limits, Page};
 
-/// Limits of time and size for reading a metrics page. The page of a large operator has a few MiB.
+/// Limits of time and size for reading a metrics page. The metrics page of a large operator has a few MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
 /// Maximum number of readings that wait for the run to store them: the readings of one minute.
 const QUEUE_MAX: usize = 60;
-/// The least interval between readings, as a multiple of the time that one reading takes. A page that takes one second
-/// is read every twenty seconds.
+/// Minimum interval between readings of the page, as a multiple of the time that one reading takes. A page that takes
+/// one second is read every twenty seconds.
 const SHARE_LEAST: u32 = 20;
-/// Number of last readings, of which the shortest counts as the cost of the page. Longer readings waited for a
-/// processor, which costs the subject nothing.
+/// Number of last readings, whose shortest duration counts as the time that one reading takes. Longer readings waited
+/// for a processor and did not burden the subject.
 const READINGS: usize = 5;
 /// Maximum number of characters that are kept of an error.
 const ERROR_CHARS: usize = 300;
-/// Interval of attempts to read the page before the run begins.
+/// Interval of attempts to read the metrics page before the run begins.
 const FIRST_EVERY: Duration = Duration::from_millis(100);
 
 /// A task that reads the metrics page. Dropping this value ends the task.
 pub struct Scraper {
-    /// The readings, ordered by time.
+    /// The recorded values of each reading, ordered by time.
     pub rows: mpsc::Receiver<MetricsRow>,
     /// The result of the last reading before the run.
     first: watch::Receiver<Option<Result<(), String>>>,
@@ -54,7 +54,7 @@ impl Scraper {
         Ok(Self { rows, first, _task: AbortOnDropHandle::new(task) })
     }
 
-    /// Waits until the page was read once. After the deadline, returns the reason why it could not be read.
+    /// Waits until the page was read once. After the deadline, returns the reason why the page could not be read.
     pub fn readable(&self, deadline: Instant) -> impl Future<Output = Result<(), String>> + use<> {
         let mut first = self.first.clone();
         async move {
@@ -71,7 +71,7 @@ impl Scraper {
     }
 }
 
-/// The durations of the last readings, of which the shortest counts.
+/// The durations of the last readings of the page, of which the shortest counts.
 #[derive(Default)]
 struct Cost(VecDeque<Duration>);
 
@@ -175,8 +175,9 @@ fn short(error: &str) -> String {
     error.char_indices().nth(ERROR_CHARS).map_or_else(|| error.to_owned(), |(end, _)| format!("{}…", &error[..end]))
 }
 
-/// Interval of readings of the metrics page for a steady phase of this length. The interval is short enough for every
-/// judgement of growth, and long enough to cost the subject little. A slow page is read less often.
+/// Interval of readings of the metrics page for a steady phase of this length. The interval is short enough for all
+/// budgets of growth, and long enough to burden the subject little. A metrics page that answers slowly is read less
+/// often.
 pub fn every(steady: Duration) -> Duration {
     const READINGS: u64 = 600;
     const LEAST_S: u64 = 1;
@@ -209,8 +210,8 @@ mod tests {
         assert!(error.ends_with("line 1 is no sample: it has no value"), "{error}");
     }
 
-    /// One reading that waited for a processor causes no gap in the record. A page that is always slow is read less
-    /// often.
+    /// One reading that waited for a processor causes no gap in the record. A metrics page that is always slow is read
+    /// less often.
     #[test]
     fn the_shortest_of_the_last_readings_is_the_cost() {
         let least_ms = |took_ms: &[u64]| {

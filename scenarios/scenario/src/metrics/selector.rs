@@ -2,7 +2,8 @@
 
 use super::exposition::{self, Point};
 
-/// Selects all series with this name and at least these labels. The sum of their samples is one value.
+/// Selects all series with this name and at least these labels. The samples of the selected series are added up to one
+/// value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector {
     text: String,
@@ -11,7 +12,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Reads `name` or `name{label="value"}`. The error describes the mistake in the text.
+    /// Parses a selector such as `name` or `name{label="value"}`. The error describes the mistake in the text.
     pub fn read(text: &str) -> Result<Self, String> {
         let example = "write for example `workqueue_depth` or `workqueue_depth{name=\"pods\"}`";
         let wrong = |why: &str| format!("`{text}` names no series: {why}; {example}");
@@ -49,7 +50,7 @@ impl Selector {
     }
 }
 
-/// A series of a page, with its labels.
+/// A series of a metrics page, with its labels.
 pub struct Labelled<'a>(Point<'a>);
 
 /// 2^53: a sample is a 64-bit float, which can represent every whole number up to this limit.

@@ -40,7 +40,7 @@ impl Scenario {
         }
     }
 
-    /// Whether the script creates an object whose name an earlier object had.
+    /// Whether the script creates an object with the name of an earlier, deleted object.
     fn reuses_names(&self) -> bool {
         let steps = || self.script.iter().flat_map(|script| &script.steps);
         let mut made = BTreeSet::new();

@@ -13,10 +13,10 @@ use units::Span;
 const NAME: &str = "{name}";
 /// Maximum number of changes to children in one run.
 const DRIFTS_MAX: usize = 100;
-/// Maximum number of kinds of children; a watch of the harness follows each kind.
+/// Maximum number of kinds of children; the harness opens a watch for each kind.
 const KINDS_MAX: usize = 10;
-/// The least time between a change after the load and the end of the run. The shortest deadline of events is as long,
-/// so that a subject has a chance to restore the child.
+/// Minimum time from a change of children after the load until the run ends. The shortest allowed deadline of events is
+/// equal, so that a subject has time to restore the child.
 const RESTORED_WITHIN: Span = Span::from_secs(3);
 
 /// The kinds of objects that a subject creates for others: none, one, or a list of them.
@@ -141,7 +141,7 @@ impl Children {
 }
 
 impl Drift {
-    /// The time of the change, counted from the start of the warm-up, if the load ends at `loaded`.
+    /// The time of this change of children, counted from the start of the warm-up, if the load ends at `loaded`.
     pub fn due(&self, loaded: Duration) -> Duration {
         self.after_load.map_or_else(|| self.at.unwrap_or_default().0, |after| loaded.saturating_add(after.0))
     }
@@ -267,7 +267,7 @@ mod tests {
         assert!(twice.contains("configmaps/v1 twice"), "{twice}");
     }
 
-    /// Changes to children of all kinds are sorted together by time.
+    /// The changes to children of all kinds are sorted by time in one list.
     #[test]
     fn deeds_are_sorted_by_time() {
         let kinds: Kinds = serde_saphyr::from_str(

@@ -1,7 +1,8 @@
 //! `faults`: the faults of a scenario, planned one by one or drawn at random.
 //!
-//! This module owns the two forms of `faults:`, a list or a mapping, and makes one list of faults from either form.
-//! [`mock_faults::random`] decides the times of random faults. All other code handles planned and random faults alike.
+//! This module reads the two notations of `faults:`, a list or a mapping, and makes one list of faults from either.
+//! [`mock_faults::random`] decides the times of random faults. All other code handles planned and random faults in the
+//! same way.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -11,7 +12,7 @@ use mock_faults::random::{Error, Random, Window};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The faults of a run in one list: the planned ones as written, then the random ones ordered by time.
+/// The faults of a run in one list: first the planned faults as written, then the random faults ordered by time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Faults {
     all: Vec<Fault>,
@@ -20,7 +21,7 @@ pub struct Faults {
     random: Option<Random>,
 }
 
-/// `faults:` in the form of a mapping.
+/// The value of `faults:` if it is a mapping.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Mapping {
@@ -67,7 +68,7 @@ impl Faults {
         self.all.get(self.planned..).unwrap_or_default()
     }
 
-    /// Draws random faults again and drops those of earlier draws.
+    /// Draws the random faults by a seed and drops those of earlier draws.
     pub(super) fn draw(&mut self, seed: u64, window: &Window<'_>) -> Result<(), Error> {
         let Some(random) = &self.random else { return Ok(()) };
         self.all.truncate(self.planned);
@@ -77,7 +78,7 @@ impl Faults {
     }
 
     /// Keeps the faults for which `keeps` returns true; its second argument has all planned faults. Returns the names
-    /// of the removed faults. The random faults must be drawn again afterwards.
+    /// of the removed faults. The random faults must be drawn again after this call.
     pub fn retain(&mut self, mut keeps: impl FnMut(&Fault, &[Fault]) -> bool) -> Vec<&'static str> {
         self.all.truncate(self.planned);
         let mut left_out = Vec::new();
@@ -219,7 +220,7 @@ mod tests {
         with("faults:\n  - {name: clock-jump, at: 2s, ahead: 1m}").unwrap();
     }
 
-    /// If the length of the run changes, random faults are drawn for the new length.
+    /// If the length of the run changes, as many random faults are drawn as fit into the new length.
     #[test]
     fn another_length_draws_as_many_as_fit() {
         let mut source = Source::read("soak-1h").unwrap();

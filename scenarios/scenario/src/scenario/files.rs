@@ -1,6 +1,4 @@
 //! `subject.files`: the files of a subject besides its program file, such as the script that an interpreter runs.
-//!
-//! This module lists these files and computes one digest over all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +7,10 @@ use sha2::{Digest, Sha256};
 use super::reach::Ground;
 use crate::machine;
 
-/// Maximum number of files of all folders together. A folder with more is typically `node_modules`.
+/// Maximum number of files of all folders together. A folder with more files is typically `node_modules`.
 const FILES_MAX: usize = 5_000;
 
-/// Lists the named files. A folder contributes all its files, sorted by name. An error names the path and the problem.
+/// Lists the named files. A folder contributes all its files, sorted by name. The error names the path and the problem.
 pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for path in named {
@@ -25,8 +23,7 @@ pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> 
     Ok(files)
 }
 
-/// One SHA-256 over the files, as `sha256:<hex>`: the digest of the output of `sha256sum` for these files. So users can
-/// compute this digest with `sha256sum`.
+/// One SHA-256 over the files, as `sha256:<hex>`: the digest of the output of `sha256sum` for these files.
 pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     let mut all = Sha256::new();
     for path in list(ground, named)? {
@@ -37,8 +34,8 @@ pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     Ok(format!("sha256:{}", hex::encode(all.finalize())))
 }
 
-/// The digest of a subject's programs. For one program it is the program's own digest, for several programs the digest
-/// of the output of `sha256sum`. `None` if a program cannot be read.
+/// The digest of a subject's programs. For one program this is the digest of its file, for several programs the digest
+/// of the output of `sha256sum`. The digest is `None` if a program cannot be read.
 pub fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
     let digests: Option<Vec<String>> = programs.iter().map(|program| machine::digest(program).ok()).collect();
     match digests?.as_slice() {
@@ -106,7 +103,8 @@ mod tests {
         Ground::of(folder.path(), Reach::Folder)
     }
 
-    /// The digest is that of the output of `sha256sum hook.py lib/a.py lib/b.py`, wherever the folder lies.
+    /// The digest of a subject's files is that of the output of `sha256sum hook.py lib/a.py lib/b.py`, wherever their
+    /// folder lies.
     #[test]
     fn the_digest_is_that_of_what_sha256sum_prints() {
         let (folder, named) = (folder(), ["hook.py".into(), "lib".into()]);

@@ -1,8 +1,8 @@
-//! The environment variables of a command, and `${NAME}` in its `run`, `env` and `files`.
+//! The environment variables of a command, and the placeholders `${NAME}` in the command's `run`, `env` and `files`.
 //!
-//! This module owns the names, the syntax, and the check that each used name has a value. With `${NAME}`, a program
-//! that takes ports and files as flags needs no shell script. `$${NAME}` is passed on as `${NAME}`, for a shell;
-//! `$NAME` without braces is never replaced.
+//! This module owns the names of variables, the syntax of placeholders, and the check that each placeholder has a
+//! value. With `${NAME}`, a program that takes ports and files as flags needs no shell script. `$${NAME}` is passed on
+//! as `${NAME}`, for a shell; `$NAME` without braces is never replaced.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,8 @@ pub const TLS_CERT: &str = "LONGHAUL_TLS_CERT";
 pub const TLS_KEY: &str = "LONGHAUL_TLS_KEY";
 /// The folder with certificate and key, as `tls.crt` and `tls.key`.
 pub const TLS_DIR: &str = "LONGHAUL_TLS_DIR";
-/// Free ports for other listeners of the subject. The harness searches a port only if a setting uses its name.
+/// Free ports for other listeners of the subject. The harness reserves a port only if a setting of the scenario uses
+/// the port's name.
 pub const FREE_PORTS: [&str; 9] = [
     "LONGHAUL_PORT_1",
     "LONGHAUL_PORT_2",
@@ -42,23 +43,23 @@ pub const FREE_PORTS: [&str; 9] = [
     "LONGHAUL_PORT_8",
     "LONGHAUL_PORT_9",
 ];
-/// The variables that every process inherits from the harness. Other variables are not inherited: they differ between
-/// machines, and some are secrets.
+/// The variables that every process inherits from the harness. Other variables are not inherited, because they differ
+/// between machines, and some are secrets.
 const INHERITED: [&str; 3] = ["HOME", "PATH", "USER"];
 /// Variables that every command gets.
 const ALWAYS: [&str; 3] = [KUBECONFIG, WATCH, NAMESPACE];
 
-/// Names, each with its value.
+/// Names of variables, each with its value.
 #[derive(Debug, Clone, Default)]
 pub struct Given(Vec<(String, String)>);
 
 impl Given {
-    /// Adds a value. If a name is added twice, the later value counts.
+    /// Adds a name with its value. If a name is added twice, the later value counts.
     pub fn give(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.push((name.into(), value.into()));
     }
 
-    /// The values as variables of a process.
+    /// The names and values as environment variables of a process.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.0.iter().cloned()
     }
@@ -89,7 +90,7 @@ enum Piece<'t> {
     Open(&'t str),
 }
 
-/// Splits a text at each `${NAME}`. `$${` stands for a literal `${`.
+/// Splits a text at each placeholder `${NAME}`. `$${` stands for a literal `${`.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find("${") {
@@ -115,7 +116,7 @@ fn placeholder(name: &str) -> String {
     format!("${{{name}}}")
 }
 
-/// A name that is used but has no value: the text that contains it, and a message.
+/// Finds a placeholder without a value; returns the key that contains it, and a message.
 pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     let subject = &scenario.subject;
     let has_port =
@@ -145,7 +146,8 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     })
 }
 
-/// Replaces the command's own variables in its `files`. Values of the run do not exist yet at this point.
+/// Replaces the command's own variables in its `files`. Values of the run do not exist yet when this function is
+/// called.
 pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
     let mut given = Given::default();
     command.env.iter().for_each(|(name, value)| given.give(name, value));
@@ -212,7 +214,7 @@ mod tests {
         assert!(is_written("A", ["x${A}"]) && !is_written("A", ["$${A}", "$A", "${AB}"]));
     }
 
-    /// The output of `check` for a scenario with this subject.
+    /// The error message for a scenario with this subject.
     fn said(subject: &str) -> String {
         let text = format!(
             "apiVersion: longhaul/v1\nname: a\ndescription: b\nseed: 1\nphases: {{warmUp: 1s, steady: 20s, drain: 15s}}\nsubject:\n{subject}\n  witness: \

@@ -1,5 +1,6 @@
-//! The built-in scenarios of `longhaul`, by name. Each scenario is one file under `scenarios/library/`. The files in
-//! `scenarios/library/bugs/` show documented bugs; the build script lists that folder and embeds its files.
+//! The built-in scenarios of `longhaul`, which users select by name. Each scenario is one file under
+//! `scenarios/library/`. The files in `scenarios/library/bugs/` show documented bugs; the build script lists that
+//! folder and embeds its files.
 
 /// Names and texts of the named files in one folder of the library.
 macro_rules! files {
@@ -19,7 +20,7 @@ const SCENARIOS: &[(&str, &str)] = files! { "":
     "deployed", "deployed-rollouts", "deployed-kills", "deployed-upheaval", "gate",
 };
 
-/// The scenarios of `cargo xtask calibrate`, in which programs with planted bugs run.
+/// The scenarios with which `cargo xtask calibrate` runs programs with planted bugs.
 const STAGES: &[(&str, &str)] = files! { "calibration/":
     "calibrate-quick", "calibrate-latency", "calibrate-replicas", "calibrate-hostile", "calibrate-attacks", "calibrate-evidence", "calibrate-verify",
     "calibrate-alerts", "calibrate-shared-cache", "calibrate-gate", "calibrate-gate-objects", "calibrate-reviews",
@@ -47,7 +48,7 @@ pub fn text(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().chain(STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The path of a scenario in the library, for messages.
+/// The path of a library scenario in the repository, for messages.
 pub fn origin(name: &str) -> String {
     let folder = match () {
         () if bug_names().any(|bug| bug == name) => "library/bugs",
@@ -73,8 +74,8 @@ mod tests {
         }
     }
 
-    /// Every scenario of a documented bug is valid, has the name of its file, asks a question, and names its bug. No
-    /// such scenario takes longer than a minute.
+    /// Every scenario of a documented bug is valid, has the name of its file, asks a question, names its bug, and takes
+    /// a minute at most.
     #[test]
     fn every_bug_is_valid() {
         for bug in Source::bugs().unwrap_or_else(|error| panic!("{error}")) {
@@ -86,7 +87,8 @@ mod tests {
         }
     }
 
-    /// Every file in the library's folder is in one of the lists. A file that is not listed could not be run by name.
+    /// Every file in the library's folder is in one of the library's lists of scenarios. A scenario file that is not
+    /// listed could not be run by name.
     #[test]
     fn no_file_is_forgotten() {
         let folder = |below: &str| {

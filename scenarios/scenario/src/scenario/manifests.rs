@@ -1,8 +1,8 @@
-//! `controlPlane.manifests`: the objects that a run creates in its control plane. `CustomResourceDefinition`s among them also give scope
-//! and schema of churned resources.
+//! `controlPlane.manifests`: the objects that a run creates in its control plane. `CustomResourceDefinition`s among
+//! these objects also give scope and schema of churned resources.
 //!
 //! This module reads files and folders of plain YAML in the order in which the scenario lists them. Files of a folder
-//! are sorted by name.
+//! are read in the order of their names.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,9 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const ALL_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of manifest files in all folders together.
 const FILES_MAX: usize = 500;
-/// Maximum number of folder entries that are examined, whether they are manifests or not.
+/// Maximum number of folder entries that are examined in the search for manifests.
 const ENTRIES_MAX: usize = 20_000;
-/// Maximum depth of nested folders.
+/// Maximum depth of nested folders in which manifests are searched.
 const DEPTH_MAX: usize = 16;
 /// The kind of an object that defines a custom resource.
 const CRD: &str = "CustomResourceDefinition";
@@ -49,7 +49,7 @@ impl Manifest {
     }
 }
 
-/// Reads all manifests in `paths`. An error names the file and the problem.
+/// Reads all manifests in `paths`. The error names the file and the problem.
 pub fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
     let mut found = Found::default();
     for path in paths {
@@ -155,7 +155,8 @@ pub fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(),
     complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))
 }
 
-/// Completes a script with facts from the definitions of its resources, as [`complete`] does for the churn.
+/// Completes a script with scope and templates from the definitions of its resources, as [`complete`] does for the
+/// churn.
 pub fn complete_script(script: &mut loadgen::script::Config, manifests: &[Manifest]) -> Result<(), String> {
     let loadgen::script::Config { resource, template, scope, .. } = script;
     complete_one(resource, template, scope, manifests).map_err(|error| format!("script.template: {error}"))

@@ -19,7 +19,7 @@ pub const METRICS_PORT: &str = "${LONGHAUL_METRICS_PORT}";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
-    /// The address of the page. The built-in service needs none here.
+    /// The address of the page. The built-in service needs no address here.
     pub url: Option<String>,
     /// The series that has the heap in use, in bytes.
     pub heap: Option<String>,
@@ -32,14 +32,16 @@ pub struct Metrics {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Mapping {
-    /// The address of the page, over plain HTTP: `http://127.0.0.1:8080/metrics`. The built-in service needs none here.
+    /// The address of the page, over plain HTTP: `http://127.0.0.1:8080/metrics`. The built-in service needs no address
+    /// here.
     #[serde(default)]
     url: Option<String>,
     /// The series that has the heap in use, in bytes, as a name with or without labels. The heap series of Go, Node.js,
     /// JVM, .NET, jemalloc and mimalloc are found without this key.
     #[serde(default)]
     heap: Option<String>,
-    /// Series that are recorded and drawn in the report, in addition to those that have a budget. At most 32 in all.
+    /// Series that are recorded and drawn in the report, in addition to those that have a budget. At most 32 series are
+    /// recorded in all.
     #[serde(default)]
     series: Vec<String>,
 }
@@ -93,7 +95,7 @@ pub fn series(scenario: &Scenario) -> Vec<String> {
     all
 }
 
-/// A mistake in the metrics of a scenario: the section, the key in the section, and the problem.
+/// A mistake in a scenario's settings of metrics: the section, the key in the section, and the problem.
 pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str, String)> {
     let metrics = scenario.subject.metrics.as_ref();
     let subject = |text: String| Some(("subject", "metrics", text));

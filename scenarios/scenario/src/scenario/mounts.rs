@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of mounted folders of a command. Real programs have a few.
+/// Maximum number of mounted folders of a command. Real programs have a few mounted folders.
 const MOUNTS_MAX: usize = 16;
 
 /// The content of a mounted folder.
@@ -40,7 +40,7 @@ impl Mount {
 ///
 /// # Errors
 ///
-/// The invalid path or name, with an example of a valid one.
+/// The error has the invalid path or name, and an example of a valid one.
 pub fn check(mounts: &BTreeMap<PathBuf, Mount>) -> Result<(), String> {
     if mounts.len() > MOUNTS_MAX {
         return Err(format!("`mounts`: there are {}; at most {MOUNTS_MAX}", mounts.len()));

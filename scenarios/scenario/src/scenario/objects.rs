@@ -1,6 +1,6 @@
-//! The objects that the load generator sends directly to a project's own webhooks. The churned objects are sent. If no
-//! webhook reviews any of them, one object is generated from each schema that a definition has for a kind in the
-//! webhooks' rules. This module does no I/O.
+//! The objects that the load generator sends directly to a project's own webhooks. By default these are the churned
+//! objects. If no webhook reviews a churned object, one object is generated for each kind in the webhooks' rules, from
+//! the schema in the kind's definition.
 
 use loadgen::admission::{Hook as Asked, Operation, Own};
 use loadgen::churn::{self, Expect};
@@ -64,7 +64,7 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
     all
 }
 
-/// The webhooks that review objects of this resource.
+/// The webhooks that review objects of this resource, each with the reviewed operations.
 fn asked(configurations: &[Configuration], resource: &str) -> Vec<Asked> {
     let Some((group, version, plural)) = parts(resource) else { return Vec::new() };
     let hooks = configurations.iter().flat_map(Configuration::hooks);
@@ -167,8 +167,8 @@ webhooks:
         assert_eq!(objects[0].hooks[1].operations, [Operation::Create]);
     }
 
-    /// If the user wrote objects that the webhooks review, no objects are generated from other definitions. A webhook
-    /// checks more than a definition states, so refused generated objects would prove nothing.
+    /// If the webhooks review objects that the user wrote, no objects are generated from definitions of other kinds. A
+    /// webhook checks more than a definition states, so a refusal of generated objects would prove nothing.
     #[test]
     fn what_is_only_defined_is_not_sent_beside_what_is_churned() {
         let folder = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ webhooks:
     }
 
     /// If a resource is not churned, or churned without a template, an object is generated from its definition. For a
-    /// resource without a definition nothing is sent.
+    /// resource without a definition no object is sent.
     #[test]
     fn what_is_defined_is_sent_as_well() {
         let folder = tempfile::tempdir().unwrap();

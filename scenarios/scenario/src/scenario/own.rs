@@ -1,7 +1,7 @@
 //! Changes a scenario so that it runs with objects of the user's own kind and with another witness.
 //!
-//! This module owns the resulting changes of the scenario: the resource of its script and churn, of faults that name
-//! it, and the watched resources. Objects come from a template, or are generated from the schema in the definition.
+//! This module changes the resource of the scenario's script, churn and faults, and the watched resources. Objects of
+//! the user's kind come from a template, or are generated from the schema in the kind's definition.
 
 use std::path::PathBuf;
 
@@ -13,18 +13,18 @@ use super::{Error, Scenario, Source, Witness, manifests};
 /// The resource and the witness of the user's own client, which replace those of the scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
-    /// Files and folders of manifests that are applied first, such as the definition of the resource.
+    /// Files and folders of manifests that the run applies first, such as the definition of the resource.
     pub manifests: Vec<PathBuf>,
     /// The resource that the scenario writes: `caches.cache.example.com/v1`.
     pub resource: Option<String>,
-    /// A template of the resource's objects. Without a template, objects are generated from the definition.
+    /// A template of the resource's objects. Without a template, objects are generated from the resource's definition.
     pub template: Option<PathBuf>,
     /// The witness that the client supports.
     pub witness: Option<Witness>,
 }
 
 impl Own {
-    /// Whether no option changes the scenario.
+    /// Whether no command-line option changes the scenario.
     pub fn is_none(&self) -> bool {
         self.manifests.is_empty() && self.resource.is_none() && self.template.is_none() && self.witness.is_none()
     }
@@ -45,8 +45,8 @@ impl Own {
 }
 
 impl Source {
-    /// Changes the scenario to objects of another kind, and to another witness. Budgets stay in the scenario even if
-    /// the witness cannot decide them.
+    /// Changes the scenario to objects of another kind, and to another witness. The scenario keeps all budgets, even if
+    /// the new witness cannot decide them.
     pub fn own(&mut self, own: &Own) -> Result<(), Error> {
         let fail = |text: String| Error::of_options("soak", text);
         let scenario = &mut self.scenario;
@@ -120,7 +120,7 @@ mod tests {
         Own { manifests: vec![CRD.into()], resource: Some(resource.to_owned()), template: None, witness }
     }
 
-    /// A documented bug can run with objects of the kind that the controller watches.
+    /// The scenario of a documented bug can run with objects of the kind that the user's controller watches.
     #[test]
     fn a_bug_is_played_with_a_kind_of_ones_own() {
         let mut source = Source::read("410-inside-200").unwrap();

@@ -1,4 +1,4 @@
-//! Parses and checks a [`Scenario`]. Errors name the position, the key and a remedy.
+//! Parses and checks a [`Scenario`]. Errors name the position in the file, the key and a remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::spelling::{nearest, unknown};
 use super::validate::{Item, Part};
 use super::{Scenario, Witness, library, validate};
 
-/// Maximum length of a scenario file, in bytes. Every file of the library is below 10 KiB.
+/// Maximum length of a scenario file, in bytes. Every scenario of the library is smaller than 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Maximum number of objects that `with` of the churn may create in each namespace.
@@ -27,7 +27,7 @@ pub struct Source {
     pub directory: PathBuf,
 }
 
-/// The reason why a scenario cannot be used. Prints as `file:line:column: problem`, with a remedy.
+/// The reason why a scenario cannot be used. The error is printed as `file:line:column: problem`, with a remedy.
 #[derive(Debug)]
 pub struct Error {
     origin: String,
@@ -110,8 +110,9 @@ impl Source {
         Ok(Self { scenario, origin: origin.to_owned(), directory: ground.folder().to_owned() })
     }
 
-    /// Sets another total length. Warm-up and drain keep their lengths; the steady phase gets the rest. Fails if
-    /// nothing is left for the steady phase, or if faults or steps of the file no longer fit.
+    /// Sets another total length of the run. Warm-up and drain keep their lengths; the steady phase gets the rest.
+    /// Fails if nothing is left for the steady phase, or if faults or script steps of the file no longer fit into the
+    /// run.
     pub fn last(&mut self, length: Span) -> Result<(), Error> {
         let fail = |text: String| Error { origin: format!("--for {length}"), place: None, text, snippet: None };
         let rate = self.scenario.clock_rate();
@@ -155,7 +156,7 @@ impl Source {
         })
     }
 
-    /// Adds these series of the subject's own metrics to the series that the run records.
+    /// Adds these series of the subject's metrics page to the series that the run records.
     pub fn follow(&mut self, series: &[String]) -> Result<(), Error> {
         if series.is_empty() {
             return Ok(());
@@ -171,13 +172,14 @@ impl Source {
         })
     }
 
-    /// Sets another seed. Random faults are drawn again.
+    /// Sets another seed of the run. After this the random faults are drawn again.
     pub fn sow(&mut self, seed: u64) -> Result<(), Error> {
         self.scenario.seed = seed;
         self.draw(&format!("--seed {seed}"))
     }
 
-    /// Draws the random faults again after a change. The error message names the change with the text `why`.
+    /// Draws the random faults again after a change of the scenario. The error message names the change by the text
+    /// `why`.
     pub fn draw(&mut self, why: &str) -> Result<(), Error> {
         let fail = |text: String| Error { origin: why.to_owned(), place: None, text, snippet: None };
         validate::drawn(&mut self.scenario).map_err(|problem| fail(problem.text))
@@ -185,7 +187,7 @@ impl Source {
 }
 
 /// Adds budgets for the API's promises to watchers, if the subject has a witness and the scenario file does not set
-/// such budgets. Without these budgets a run without any observation would pass.
+/// such budgets. Without these budgets a run in which the subject observes nothing would pass.
 fn hold_to_promises(scenario: &mut Scenario) {
     let is_written = !scenario.churn.is_empty() || scenario.script.is_some();
     if is_written && !matches!(scenario.subject.witness, Witness::None(_)) {
@@ -245,9 +247,8 @@ fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
     Some(format!("  {number} | {text}\n  {:width$} | {:pad$}^", "", "", width = number.len()))
 }
 
-/// Line and column of a top-level section, of a key in the section, or of an item of a list: either the section is the
-/// list, or the list is under a key of the section. If the key or item has no line of its own, the position of the
-/// section is returned.
+/// Line and column of a top-level section, of a key in the section, or of an item of a list (the section itself, or a
+/// key of it). If the key or item is not on a line of its own, returns the position of the section.
 fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u64)> {
     let has_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let lines: Vec<&str> = text.lines().collect();
@@ -280,8 +281,8 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
     found.or(Some(place(start, 0)))
 }
 
-/// Reads the other files of the scenario: manifests, and the template of churn. Checks that the files which the run
-/// reads later exist. An error names the section.
+/// Reads the other files of the scenario: manifests, and the template of churn. Also checks that the files which the
+/// run reads later exist. The error names the section.
 fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
     if let Some(command) = scenario.subject.command_mut() {
         super::given::in_files(command).map_err(|problem| ("subject", problem))?;
@@ -402,7 +403,8 @@ mod tests {
 
     use super::*;
 
-    /// `--for` changes only the steady phase. If faults or steps no longer fit into it, the length is refused.
+    /// `--for` changes only the steady phase. If faults or script steps no longer fit into the steady phase, the length
+    /// is refused.
     #[test]
     fn another_length_is_that_of_the_whole() {
         let mut source = Source::read("soak-10m").unwrap();

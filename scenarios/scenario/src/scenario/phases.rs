@@ -1,7 +1,7 @@
 //! `phases`: the lengths of warm-up, steady phase and drain, and the clock in which a scenario gives them.
 //!
-//! This module does no I/O. Lengths that are written in the subject's own clock are divided by its rate once the rate
-//! is known, so that callers always get real lengths.
+//! Lengths in the subject's own clock are divided by the clock's rate once the rate is known, so that callers always
+//! get real lengths.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Phases {
     /// hour of that clock, for any `clockRate`. Default: `real`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<PhaseClock>,
-    /// Warm-up, steady phase and drain as written, if they are in the subject's clock.
+    /// Lengths of warm-up, steady phase and drain as written, if they are in the subject's clock.
     #[serde(skip)]
     own: Option<[Span; 3]>,
     /// Factor by which load rates were raised because they are written in the subject's clock; `None` if the rates are
@@ -38,7 +38,7 @@ pub struct Phases {
     hurried: Option<u32>,
 }
 
-/// A clock that phases and rates can be written in.
+/// The clock in which phases or rates are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PhaseClock {
@@ -65,7 +65,7 @@ impl Phases {
     }
 
     /// Converts the phases to real time, if they are written in the subject's clock, which runs `rate` times faster. A
-    /// later call with another rate replaces the result.
+    /// later call with another rate replaces the lengths of this call.
     pub fn by_real_clock(&mut self, rate: u32) {
         // The serialized form is in real time.
         if self.clock.take() == Some(PhaseClock::Own) {
@@ -94,8 +94,9 @@ impl Phases {
         self.hurried
     }
 
-    /// Sets another total length, in the clock that the file is written in. Warm-up and drain keep their lengths; the
-    /// steady phase gets the rest. If nothing is left for it, the error is the length of warm-up and drain together.
+    /// Sets another total length of all phases, in the clock in which the file gives the phases. Warm-up and drain keep
+    /// their lengths; the steady phase gets the rest. If nothing is left for the steady phase, the error is the length
+    /// of warm-up and drain together.
     pub fn last(&mut self, length: Span, rate: u32) -> Result<(), Span> {
         let [warm_up, _, drain] = self.own.unwrap_or([self.warm_up, self.steady, self.drain]);
         let around = Span(warm_up.0 + drain.0);
@@ -154,7 +155,7 @@ mod tests {
         }
     }
 
-    /// `--for 1h` means an hour of the clock that the phases are written in.
+    /// `--for 1h` means an hour of the clock in which the file gives the phases.
     #[test]
     fn another_length_is_by_the_same_clock() {
         let mut own = phases("{clock: own, warmUp: 10m, steady: 100h, drain: 5m}");

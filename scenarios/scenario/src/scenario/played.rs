@@ -1,6 +1,6 @@
 //! Decides whether a fault can be injected on a control plane against a kind of subject.
 //!
-//! The check of scenario files, the option for another control plane, and the printed plan all use this decision.
+//! The check of scenario files, the option `--control-plane`, and the printed plan all use this module.
 
 use mock_faults::{Family, Fault, KillBy, Name, PodKillKeys};
 

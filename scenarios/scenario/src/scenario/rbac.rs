@@ -39,7 +39,7 @@ pub struct Rule {
 }
 
 impl Rbac {
-    /// A mistake in the rights, as a message; `None` if they are valid.
+    /// A mistake in the section `rbac`, as a message; `None` if the section is valid.
     pub(super) fn problem(&self) -> Option<String> {
         if self.admin && !(self.roles.is_empty() && self.rules.is_empty()) {
             return Some("`rbac: {admin: true}` allows everything: leave `roles` and `rules` out".to_owned());

@@ -1,9 +1,9 @@
 //! Opens the files that a scenario names; no other code opens such files.
 //!
 //! A scenario may come from a pull request, so its paths may name files that its author must not read. This module
-//! decides which files a scenario can name and how much of them is read, and keeps foreign content out of errors. A
-//! scenario can name regular files in its own folder or below, after links are resolved. With `--allow-outside` it can
-//! name other files.
+//! decides which files a scenario can name and how many bytes of each are read, and keeps content of other files out of
+//! errors. A scenario can name regular files in its own folder or below, after links are resolved. With
+//! `--allow-outside` a scenario can name files in other folders.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -35,13 +35,13 @@ impl Outside {
         if self.allow_outside { Reach::Anywhere } else { Reach::Folder }
     }
 
-    /// The option as text, to be repeated in a suggested command line.
+    /// The option as text for a suggested command line; empty if the option is not set.
     pub fn repeated(self) -> &'static str {
         if self.allow_outside { " --allow-outside" } else { "" }
     }
 }
 
-/// The folder that a scenario's relative paths start from, and the files that they can name.
+/// The folder from which a scenario's relative paths start, and the files that the paths can name.
 #[derive(Debug, Clone)]
 pub struct Ground {
     folder: PathBuf,
@@ -67,15 +67,15 @@ pub struct Text {
 }
 
 impl Ground {
-    /// The folder of a scenario. If the folder does not exist, opening any file in it is an error.
+    /// The folder of a scenario. If the scenario's folder does not exist, opening any file in it is an error.
     pub fn of(folder: &Path, reach: Reach) -> Self {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let root = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         Self { folder: folder.to_owned(), root, reach }
     }
 
-    /// The folder of a scenario whose paths were already checked when it was read. Kind and size of a file are still
-    /// checked.
+    /// The folder of a scenario whose paths were already checked when it was read. The kind and the size of each file
+    /// are still checked.
     pub fn looked_at(folder: &Path) -> Self {
         Self::of(folder, Reach::Anywhere)
     }
@@ -100,8 +100,8 @@ impl Ground {
         Ok(Place { real, about, inside })
     }
 
-    /// Checks a path that other code reads or writes later. If the file does not exist yet, its folder must be within
-    /// reach.
+    /// Checks a path that other code reads or writes later. If the file does not exist yet, the scenario must be
+    /// allowed to use the file's folder.
     pub fn allows(&self, path: &Path) -> Result<(), String> {
         let whole = self.folder.join(path);
         // A broken link counts as existing: a write to it would create its target.
@@ -164,7 +164,8 @@ impl Place {
 }
 
 impl Text {
-    /// A YAML error as a message. If the file is outside the scenario's folder, the error has none of the file's lines.
+    /// The message for a YAML error in this file. If the file is outside the scenario's folder, the error has none of
+    /// the file's lines.
     pub fn problem(&self, error: &DeserializeError) -> String {
         if self.inside {
             return error.to_string();
@@ -231,7 +232,7 @@ mod tests {
         Ground::of(&inner, Reach::Anywhere).allows(Path::new("/tmp/kubeconfig")).unwrap();
     }
 
-    /// With any reach, the reader neither waits for a pipe, nor reads a device, nor loads a long file.
+    /// Even with `--allow-outside`, Longhaul neither waits for a pipe, nor reads a device, nor loads a long file.
     #[test]
     fn only_regular_files_of_bounded_length_are_read() {
         let (_outer, inner) = folders();

@@ -1,13 +1,13 @@
 //! `registry`: the images of a scenario's registry, its access control, and its rate limit.
 //!
-//! This module owns the keys of `registry:`. Faults of the registry stand under `faults:`, like all other faults.
+//! The faults of the registry are in the section `faults:`, as all other faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default number of images. With this number a cache is useful but still has misses.
+/// Default number of images. With this number of images a cache is useful but still has misses.
 const DEFAULT_IMAGES: usize = 40;
-/// Default burst of the rate limit, about as large as the clients of real registries allow themselves.
+/// Default number of requests at one moment, about as large as clients of real registries allow themselves.
 const DEFAULT_BURST: u32 = 20;
 
 /// The image registry.
@@ -83,13 +83,13 @@ pub enum Auth {
 pub struct RateLimit {
     /// The long-term rate of requests.
     pub rate: units::Rate,
-    /// The most requests at one moment.
+    /// Maximum number of requests at one moment.
     #[serde(default = "default_burst")]
     pub burst: u32,
 }
 
 impl Auth {
-    /// The mock registry's authentication for one user. The user may pull everything, and push if `push` is set.
+    /// The mock registry's authentication for one user. The user may pull all images, and also push if `push` is set.
     pub fn of(self, name: &str, password: &str, push: bool) -> mock_registry::Auth {
         let user = mock_registry::User {
             name: name.to_owned(),
@@ -112,7 +112,7 @@ impl Auth {
 }
 
 impl RateLimit {
-    /// The rate limit as the mock registry takes it.
+    /// The rate limit for the mock registry.
     pub fn limit(self) -> mock_registry::RateLimit {
         mock_registry::RateLimit { per_second: self.rate.as_per_second(), burst: self.burst }
     }

@@ -1,6 +1,6 @@
 //! `repro`: the documented bug that a scenario shows, for `longhaul soak bugs/NAME` and the catalogue.
 //!
-//! This module owns the keys of `repro:`. The keys change nothing in a run: readers and tests of the library use them.
+//! These keys change nothing in a run: only readers and tests of the library use them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,8 +31,8 @@ pub struct Repro {
     /// Abilities without which a client cannot have the bug. Default: list and watch one kind.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Intervals that this scenario sets. A command gets them as `LONGHAUL_RELIST_S` and `LONGHAUL_HANDLER_S`, and may
-    /// ignore them.
+    /// Intervals that this scenario sets for the client. A command gets them as `LONGHAUL_RELIST_S` and
+    /// `LONGHAUL_HANDLER_S`, and may ignore them.
     #[serde(default)]
     pub clocks: Clocks,
     /// Additional arguments of the planted client. The same client without the mistake gets them too.
@@ -69,7 +69,7 @@ impl Need {
     }
 }
 
-/// The intervals that a scenario sets.
+/// The intervals that a scenario sets for a client.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -86,7 +86,7 @@ pub struct Clocks {
 pub struct Row(pub String);
 
 impl Row {
-    /// The sort key of the catalogue: plain numbers come first.
+    /// The key by which the catalogue sorts bugs: plain numbers come first.
     pub fn order(&self) -> (bool, u32) {
         let digits: String = self.0.chars().filter(char::is_ascii_digit).collect();
         (self.0.starts_with('M'), digits.parse().unwrap_or(u32::MAX))

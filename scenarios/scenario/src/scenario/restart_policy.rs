@@ -13,8 +13,8 @@ use units::Span;
 const DEFAULT_INITIAL: Span = Span::from_secs(10);
 const DEFAULT_MAX: Span = Span::from_secs(5 * 60);
 const DEFAULT_RESET_AFTER: Span = Span::from_secs(10 * 60);
-/// The least delay before a restart. Without this limit, a process that ends immediately would be started thousands of
-/// times a minute.
+/// Minimum delay before a restart of a process. Without this minimum, a process that ends immediately would be started
+/// thousands of times a minute.
 const LEAST: Duration = Duration::from_millis(100);
 
 /// Which ends of a process cause a restart.
@@ -40,7 +40,7 @@ pub struct BackOff {
     pub reset_after: Option<Span>,
 }
 
-/// The three delays, with defaults filled in.
+/// The three delays of restarts, with defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
     /// Delay before the second restart.
@@ -65,7 +65,7 @@ impl Restart {
 }
 
 impl BackOff {
-    /// The delays, with defaults divided by `compression`.
+    /// The delays of restarts, with defaults divided by `compression`.
     pub fn delays(&self, compression: u32) -> Delays {
         let of = |written: Option<Span>, default: Span| {
             written.map_or_else(|| (default.0 / compression.max(1)).max(LEAST), |span| span.0)

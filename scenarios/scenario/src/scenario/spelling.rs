@@ -1,6 +1,6 @@
 //! Suggestions for misspelt words in scenario files.
 
-/// Least similarity, from 0 to 1, of a suggestion to the misspelt word; less similar words would not help.
+/// Minimum similarity, from 0 to 1, of a suggested word to the misspelt word; less similar words would not help.
 const SIMILARITY_MIN: f64 = 0.7;
 
 /// The message for an unknown word, with the most likely known word.
@@ -12,7 +12,7 @@ pub(super) fn unknown(what: &str, found: &str, known: &[&'static str]) -> String
     }
 }
 
-/// The known word that the author of a misspelt word most likely meant.
+/// The word among `known` that the author of the misspelt word `found` most likely meant.
 pub fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let scored = known.iter().map(|word| (strsim::jaro_winkler(&found.to_lowercase(), &word.to_lowercase()), *word));
     scored.filter(|(score, _)| *score >= SIMILARITY_MIN).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)

@@ -1,7 +1,8 @@
 //! `subject`: the system under test. This module has the keys of every subject; each kind of subject has a file below.
 //!
-//! To add a kind, add a file with its keys and one line to the list of kinds. The file defines the programs to start,
-//! their settings, and their abilities. All other code uses the trait [`Kind`] and never compares names of kinds.
+//! To add a kind of subject, add a file with its keys, and one line to the list of kinds. The file of a kind defines
+//! the programs to start, their settings, and their abilities. All other code uses the trait [`Kind`] and never
+//! compares names of kinds of subjects.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -46,21 +47,21 @@ const DEFAULT_STOP_TIMEOUT: Span = Span::from_secs(30);
 /// A wrong key of `subject`, and the problem with this key.
 pub(super) type Wrong = (&'static str, String);
 
-/// One kind of subject. The implementing type holds its keys.
+/// One kind of subject. The type that implements this trait holds the keys of the kind.
 pub trait Kind {
     /// The key of this kind's settings in a scenario file.
     fn name(&self) -> &'static str;
 
-    /// Refuses keys that contradict each other.
+    /// Refuses keys of this kind that contradict each other.
     fn check(&self, subject: &Subject) -> Result<(), Wrong>;
 
-    /// Whether the subject is the built-in service. Only the service has a known policy, known pages, roles and API,
-    /// and finds the registry under any name.
+    /// Whether the subject is the built-in service. Only the built-in service has a known policy, known HTTP pages,
+    /// roles and API, and maps the registry's host in image names to another address.
     fn is_service(&self) -> bool {
         false
     }
 
-    /// Files that the run reads or writes later, each with its key.
+    /// Files that the run reads or writes later, each with the key that names it.
     fn files(&self) -> Vec<(&'static str, &Path)> {
         Vec::new()
     }
@@ -75,12 +76,12 @@ pub trait Kind {
         &[]
     }
 
-    /// Texts that may contain placeholders `${NAME}` for values of the run, each with its key.
+    /// Texts that may contain placeholders `${NAME}` for values of the run, each with the key that contains it.
     fn texts(&self) -> Vec<Templated<'_>> {
         Vec::new()
     }
 
-    /// The subject's role, if the file states one.
+    /// The subject's role, if the scenario states one.
     fn role(&self) -> Option<Role> {
         None
     }
@@ -90,7 +91,7 @@ pub trait Kind {
         self.role() != Some(Role::Webhook)
     }
 
-    /// The condition under which the subject counts as ready, if the file names one.
+    /// The condition under which the subject counts as ready, if the scenario names one.
     fn ready(&self) -> Option<Readiness> {
         None
     }
@@ -150,12 +151,12 @@ pub trait Kind {
         None
     }
 
-    /// Whether a run starts the subject, and so can give it a faster clock.
+    /// Whether a run starts the subject, and therefore can give the subject a faster clock.
     fn is_started(&self) -> bool {
         false
     }
 
-    /// The names of the subject's processes, if it has several.
+    /// The names of the subject's processes, if the subject has several.
     fn processes(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -178,7 +179,7 @@ pub trait Kind {
         Notes::default()
     }
 
-    /// The programs to start in a run, or the subject that runs already.
+    /// Returns the programs to start in a run, or the subject that runs already.
     fn start(&self, scene: &Scene<'_>) -> anyhow::Result<Start>;
 }
 
@@ -191,10 +192,10 @@ pub struct Scene<'a> {
     pub is_planted: bool,
     /// The path of the service's program, if the user named one.
     pub program: Option<&'a Path>,
-    /// Addresses and certificates for the service's configuration. Addresses are created on demand, because each takes
-    /// a port.
+    /// Addresses and certificates for the service's configuration. A call takes ports, so only kinds of subjects that
+    /// need the addresses call this function.
     pub wiring: &'a dyn Fn() -> anyhow::Result<Wiring>,
-    /// Writes a file with this name for the subject. The function returns the path of the file.
+    /// Writes a file with this name for the subject. The function `write` returns the path of the written file.
     pub write: &'a dyn Fn(&str, &str) -> anyhow::Result<PathBuf>,
 }
 
@@ -245,7 +246,7 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// The delays after a crash, with the control plane's lifetimes divided by `compression`.
+    /// The delays before a restart after a crash, if the control plane's lifetimes are divided by `compression`.
     pub fn delays(&self, compression: u32) -> Delays {
         self.back_off.unwrap_or_default().delays(compression)
     }
@@ -282,7 +283,7 @@ pub struct Notes {
 pub struct Templated<'t> {
     pub key: &'static str,
     pub text: &'t str,
-    /// Names that have a value in this text only, besides the names with a value in the whole run.
+    /// Names that have a value in this text only, in addition to the names with a value in the whole run.
     pub own: Vec<&'t str>,
 }
 
@@ -298,7 +299,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The value in a scenario file.
+    /// The name of the role in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
@@ -473,7 +474,7 @@ impl Subject {
         }
     }
 
-    /// Refuses keys that contradict each other.
+    /// Refuses keys of the subject that contradict each other.
     pub(super) fn check(&self) -> Result<(), Wrong> {
         self.kind().check(self)?;
         self.upkeep().check()

@@ -1,37 +1,36 @@
 //! `restarts`, `certificates`, `trustedKeys` and the like: routine actions of a cluster on a subject.
 //!
-//! This module owns their keys. Restarts and certificate changes are no faults: a subject must not lose a call because
-//! of them.
+//! Restarts and certificate changes are no faults: a subject must not lose a call because of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Default time of the first restart, counted from the start of the warm-up. By then load is steady.
+/// Default time of the first restart, counted from the start of the warm-up. At this time the load is steady.
 const DEFAULT_FIRST: Span = Span::from_secs(3);
-/// Default of `lag`: the time that every node of a quiet cluster needs to learn that a Pod is terminating.
+/// Default of `lag`: the time in which every node of a cluster without much load learns that a Pod is terminating.
 const DEFAULT_LAG: Span = Span::from_millis(300);
 
-/// Restarts like those of a Deployment's rolling update. A new process is started, and the common address leads to it
-/// once it is ready. Then the old process gets SIGTERM and drains.
+/// Restarts like those of a Deployment's rolling update. A new process is started, and once it is ready, the webhook's
+/// address leads to the new process. After that, the old process gets SIGTERM and drains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Restarts {
     /// Number of restarts.
     pub count: u32,
-    /// Time between the starts of two restarts. A slow restart delays the next one.
+    /// Time between the starts of two restarts. A slow restart delays the next restart.
     pub every: Span,
     /// Start of the first restart, counted from the start of the warm-up.
     #[serde(default = "default_first")]
     pub at: Span,
-    /// Time after SIGTERM in which new connections still reach the old process. In a cluster, this lasts until every
-    /// node knows that the Pod is terminating.
+    /// Time after SIGTERM in which new connections still reach the old process. In a cluster, the old process gets new
+    /// connections until every node knows that the Pod is terminating.
     #[serde(default = "default_lag")]
     pub lag: Span,
 }
 
 /// Short-lived serving certificates that are replaced before they expire, as by cert-manager and the kubelet.
-/// Certificate and key change at once, because a link is moved.
+/// Certificate and key change at the same moment, because a symbolic link is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Certificates {
@@ -41,8 +40,8 @@ pub struct Certificates {
     pub valid: Span,
 }
 
-/// Trusted keys that disappear from the service's configuration and return with the next change. A file with another
-/// key is moved over the file of one of the two trusted keys.
+/// Trusted keys that disappear from the service's configuration, and return with the next change of keys. For each
+/// change, a file with another key replaces the file of one of the two trusted keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TrustedKeys {
@@ -62,7 +61,8 @@ pub struct ValidatorRestarts {
     /// Start of the first replacement, counted from the start of the warm-up.
     #[serde(default = "default_first")]
     pub at: Span,
-    /// Time between the end of a validator's process and the start of its next one. Default: it starts at once.
+    /// Time between the end of a validator's process and the start of its next one. Default: the next process starts at
+    /// once.
     #[serde(default)]
     pub away: Span,
 }
@@ -81,14 +81,14 @@ pub struct ValidatorDelay {
 }
 
 impl ValidatorRestarts {
-    /// Time of the restart with this number, counted from 0; `None` after the last one.
+    /// Time of the restart with this number, counted from 0; `None` after the last restart.
     pub fn due(&self, done: u32) -> Option<std::time::Duration> {
         (done < self.count).then(|| self.at.0 + self.every.0 * done)
     }
 }
 
 impl Restarts {
-    /// Time of the replacement with this number, counted from 0; `None` after the last one.
+    /// Time of the replacement with this number, counted from 0; `None` after the last replacement.
     pub fn due(&self, done: u32) -> Option<std::time::Duration> {
         (done < self.count).then(|| self.at.0 + self.every.0 * done)
     }

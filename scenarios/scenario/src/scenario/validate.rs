@@ -1,18 +1,18 @@
-//! Checks across sections: whether the settings of a scenario contradict each other.
+//! Checks that settings in different sections of a scenario do not contradict each other.
 
 mod load;
 
 use super::subject::Upkeep;
 use super::{ControlPlaneKind, Scenario, Subject, Witness};
 
-/// Least interval of changes of trusted keys: a second in which the service may still use the old key, and a second in
-/// which it must not.
+/// Minimum interval of changes of trusted keys: one second in which the service may still use the old key, and one
+/// second in which it must not.
 const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A mistake in a scenario, and the top-level section that it is in.
 pub(super) struct Problem {
     pub section: Option<&'static str>,
-    /// The key or the list item that has the mistake, if a single key or item has it.
+    /// The key or the list item with the mistake, if a single key or item has the mistake.
     pub part: Option<Part<'static>>,
     pub text: String,
 }
@@ -33,8 +33,8 @@ pub(super) struct Item {
     pub index: usize,
 }
 
-/// Refuses settings that would fail later in the run. Returns only the first mistake. Reads the file of a replay, but
-/// no other file.
+/// Refuses settings that would fail later in the run. The check returns only the first mistake. The check reads the
+/// recording of a replay, but no other file.
 pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     name(scenario)?;
     phases(scenario)?;
@@ -50,12 +50,12 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     load::load(scenario)
 }
 
-/// Largest value of `compress`, at which a day takes a minute and a half. With a larger value, lifetimes would be
+/// Maximum of `compress`: with this value a day takes a minute and a half. With a larger `compress`, lifetimes would be
 /// shorter than the time that a busy machine needs for an answer.
 const COMPRESS_MAX: u32 = 1000;
-/// Largest clock rate, at which a timeout of ten seconds lasts ten real milliseconds. From a rate of about 100 on,
-/// clients on a busy machine hit timeouts that they would not hit in a cluster. A client that only waits tolerates a
-/// higher rate.
+/// Maximum clock rate: with this rate a timeout of ten seconds lasts ten real milliseconds. From a rate of about 100
+/// on, clients on a busy machine hit timeouts that they would not hit in a cluster. A client that only waits tolerates
+/// a higher clock rate.
 const CLOCK_RATE_MAX: u32 = mock_clock::RATE_MAX;
 
 /// Checks `compress` and `clockRate`.
@@ -86,7 +86,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Refuses `workloads` on a control plane without controllers and kubelets, and values that the mock cannot play.
+/// Refuses `workloads` if etcd and kube-apiserver run alone, and values that the mock cannot simulate.
 fn workloads(scenario: &Scenario) -> Result<(), Problem> {
     let plane = &scenario.control_plane;
     let Some(workloads) = plane.workloads else { return Ok(()) };
@@ -259,7 +259,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Replacements and delays of validators must end before the load ends.
+/// Refuses replacements and delays of validators that do not end before the load ends.
 fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
     if let Some(restarts) = upkeep.validator_restarts {
         if restarts.count == 0 || restarts.every.0.is_zero() {
@@ -328,7 +328,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Draws the random faults. An error says why the faults do not fit into the run.
+/// Draws the random faults. The error says why the random faults do not fit into the run.
 pub(super) fn drawn(scenario: &mut Scenario) -> Result<(), Problem> {
     scenario.draw().map_err(|error| Problem {
         section: Some("faults"),
@@ -410,7 +410,7 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     Some(format!("`process: {process}` is none of the subject's: {known}"))
 }
 
-/// The `id` that a misspelt `id` was most likely meant to be, as a hint in a message.
+/// A hint for an error message: the `id` in the scenario that is most similar to the misspelt `id`.
 fn meant(scenario: &Scenario, id: &str) -> String {
     let ids: Vec<&str> = scenario.faults.iter().filter_map(|fault| fault.id.as_deref()).collect();
     super::nearest(id, &ids)

@@ -18,7 +18,7 @@ const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 /// The word in `install: webhook`, which registers the webhook with default settings.
 const AS_IT_IS: &str = "webhook";
 
-/// The webhooks that the run registers in the control plane before the load, and removes at the end.
+/// The webhooks that the run registers in the control plane before the load, and removes at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 #[schemars(transform = or_word)]
@@ -28,8 +28,9 @@ pub enum Install {
     Webhook(Registration),
     /// `{webhooks: config/webhook/manifests.yaml}`: the project's own `MutatingWebhookConfiguration`s and
     /// `ValidatingWebhookConfiguration`s, a file or a folder relative to the scenario file. Rules, selectors,
-    /// conditions, policies and timeouts are kept. The address is replaced by that of the run, with the path that the
-    /// configuration names, and the names are made unique. The webhooks are registered before any object is churned.
+    /// conditions, policies and timeouts of the configurations are kept. The run replaces the webhooks' address by that
+    /// of the subject, keeps the path that the configuration names, and makes the names unique. The webhooks are
+    /// registered before any object is churned.
     Webhooks(PathBuf),
 }
 
@@ -40,7 +41,7 @@ pub enum Install {
 pub struct Registration {
     /// The reviewed resources. Default: the kinds of objects that contain images.
     pub rules: Option<Vec<HookRule>>,
-    /// The result of a request if the webhook does not answer.
+    /// The result of an API request if the webhook does not answer.
     pub failure_policy: Option<FailurePolicy>,
     /// Time limit of an answer, whole seconds from 1s to 30s.
     pub timeout: Option<Span>,
@@ -56,12 +57,12 @@ pub struct Registration {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Serves {
-    /// The path of the webhook, such as `/mutate`. Left out with `install: {webhooks: FILE}`, because that file
-    /// contains it.
+    /// The path of the webhook, such as `/mutate`. Do not set the path with `install: {webhooks: FILE}`, because that
+    /// file contains it.
     pub path: Option<String>,
-    /// The port, if the program always uses the same one: 9443 for a controller-runtime program without a flag. Then
-    /// two runs cannot use it at the same time, nor can the two builds that a gate compares. Default: a free port,
-    /// `LONGHAUL_WEBHOOK_PORT`.
+    /// The port, if the program always uses the same one: 9443 for a controller-runtime program without a flag. If it
+    /// is set, two runs cannot use the port at the same time, nor can the two builds that a gate compares. Default: a
+    /// free port, `LONGHAUL_WEBHOOK_PORT`.
     pub port: Option<u16>,
 }
 
@@ -79,7 +80,7 @@ pub struct HookRule {
     pub resources: Vec<String>,
 }
 
-/// The result of a request if a webhook does not answer.
+/// The result of an API request if a webhook does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FailurePolicy {
     /// The request fails.
@@ -88,7 +89,7 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// Whether a webhook is called again.
+/// Whether a webhook is called again for the same request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReinvocationPolicy {
     /// The webhook is called once for each request.
@@ -103,12 +104,13 @@ pub enum ReinvocationPolicy {
 pub struct MatchCondition {
     /// The name of the condition, for messages.
     pub name: String,
-    /// A CEL expression.
+    /// The CEL expression that must be true for a call.
     pub expression: String,
 }
 
 impl Serves {
-    /// A mistake in the endpoint, as a message. `install` is the registration of the webhook, if the scenario has one.
+    /// A mistake in the section `serves`, as a message. `install` is the registration of the webhook, if the scenario
+    /// has one.
     pub(super) fn problem(&self, install: Option<&Install>) -> Option<String> {
         let path = self.path.as_ref();
         if let (Some(Install::Webhooks(file)), Some(_)) = (install, path) {
@@ -123,7 +125,7 @@ impl Serves {
 }
 
 impl Install {
-    /// A mistake in the rule, as a message; `None` if it is valid.
+    /// A mistake in this rule, as a message; `None` if the rule is valid.
     pub(super) fn problem(&self) -> Option<String> {
         let Self::Webhook(Registration { timeout: Some(timeout), .. }) = self else { return None };
         let is_whole = timeout.0.subsec_nanos() == 0 && TIMEOUT_SECONDS.contains(&timeout.0.as_secs());

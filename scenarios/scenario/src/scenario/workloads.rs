@@ -4,32 +4,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Longest allowed value of `readyAfter`. The Pods that tests wait for become ready sooner.
+/// Longest allowed value of `readyAfter`. Pods in real tests become ready sooner.
 const READY_AFTER_MAX: Span = Span::from_secs(600);
 /// Maximum number of nodes of the mock.
 const NODES_MAX: u32 = 100;
 
-/// How workloads become ready. The mock imitates scheduler, kubelets and controllers for Deployments, `ReplicaSets`,
-/// `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services. A cluster with nodes has its own
-/// scheduler, kubelets and controllers.
+/// The settings by which workloads become ready. The mock imitates scheduler, kubelets and controllers for Deployments,
+/// `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services. A cluster with nodes
+/// has its own scheduler, kubelets and controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Workloads {
-    /// Time of a Pod from its scheduling to its readiness. A claim is bound, and a load balancer gets an address, after
-    /// the same time. A Pod of a Job ends after twice this time.
+    /// Time of a Pod from its scheduling to its readiness. After this time also a claim is bound and a load balancer
+    /// gets an address. A Pod of a Job ends after twice the time `readyAfter`.
     #[serde(default = "ready_after")]
     pub ready_after: Span,
     /// Time from readiness to the end of a Pod with `restartPolicy: Never` or `OnFailure` that does not belong to a
-    /// Job. Default: such a Pod runs until it is deleted.
+    /// Job. Default: a Pod without a Job runs until it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_after: Option<Span>,
-    /// Number of nodes. A `DaemonSet` gets a Pod on each.
+    /// Number of nodes. A `DaemonSet` gets a Pod on each node.
     #[serde(default = "nodes")]
     pub nodes: u32,
 }
 
 impl Workloads {
-    /// A key whose value the mock cannot play, and the problem.
+    /// A key whose value the mock cannot simulate, and the problem.
     pub(super) fn problem(self) -> Option<(&'static str, String)> {
         if self.ready_after > READY_AFTER_MAX {
             return Some(("readyAfter", format!("`readyAfter: {}`: at most {READY_AFTER_MAX}", self.ready_after)));
@@ -39,8 +39,7 @@ impl Workloads {
     }
 }
 
-/// Default of `readyAfter`: long enough that a subject which does not wait is noticed, and short enough for a run of a
-/// minute.
+/// Default of `readyAfter`: long enough to show a subject that does not wait, and short enough for a run of a minute.
 fn ready_after() -> Span {
     Span::from_millis(200)
 }

@@ -1,5 +1,5 @@
-//! The writes of a scenario, as far as its file shows them. The check of a project's webhooks uses these writes to find
-//! webhooks that no write matches.
+//! Lists the writes of a run, as far as the scenario file shows them. The check of a project's webhooks uses this list
+//! to find webhooks that no write matches.
 
 use std::collections::BTreeMap;
 

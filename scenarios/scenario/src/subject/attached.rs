@@ -1,7 +1,7 @@
 //! A subject's process that existed before the run and continues after it.
 //!
-//! Process IDs are reused, so this module checks that the process is still the same. The harness never sends a signal
-//! to the process.
+//! The kernel reuses process IDs, so this module checks that the ID still belongs to the subject's process. The harness
+//! never sends a signal to this process.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ struct Known {
 }
 
 impl Attached {
-    /// Finds the process of the subject, if the scenario names one. An error says what to change.
+    /// Finds the process of the subject, if the scenario names one. The error says what the user can change.
     pub fn find(pid: Option<u32>) -> Result<Self, String> {
         let process = pid.map(known).transpose()?;
         Ok(Self { process, since: Instant::now() })
@@ -32,7 +32,7 @@ impl Attached {
         self.process.as_ref().map(|process| process.pid)
     }
 
-    /// If the process has ended: the time for which the run had known it.
+    /// If the process has ended: the time since the run found the process.
     pub(super) fn gone(&self) -> Option<Duration> {
         let known = self.process.as_ref()?;
         (started(known.pid) != Some(known.started)).then(|| self.since.elapsed())

@@ -1,7 +1,7 @@
-//! The connection through which faults change the clock of a subject's running process.
+//! The connection by which faults change the clock of a subject's running process.
 //!
-//! This module remembers all changes so far, so that a restarted process gets the clock of the process before it. The
-//! code in `mocks/clock` changes the clock inside the process.
+//! This module remembers all changes of the clock, so that a restarted process gets the clock of the process that it
+//! replaces. The code in `mocks/clock` changes the clock inside the process.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use mock_clock::{Shift, Told};
 use parking_lot::Mutex;
 
-/// Time limit of an answer, which usually takes a tenth of a millisecond. A process listens on the connection as soon
-/// as it runs.
+/// Time limit of a process's answer, which usually takes a tenth of a millisecond. A subject's process listens on this
+/// connection as soon as it runs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest valid answer in bytes.
+/// Maximum length of a valid answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 512;
 
 /// The connections to a process and to the processes that replace it.
@@ -41,8 +41,8 @@ impl ClockLine {
         Ok((words, theirs.into()))
     }
 
-    /// Changes the clock of the running processes. Returns the number of processes. An error says why the clock of a
-    /// process could not be changed.
+    /// Changes the clock of the running processes. Returns the number of processes whose clock was changed. The error
+    /// says why the clock of a process could not be changed.
     pub fn tell(&self, shift: Shift) -> Result<usize, String> {
         let mut state = self.0.lock();
         let told = Told { at_ns: mock_clock::now(), shift };

@@ -1,5 +1,5 @@
-//! A subject with a clock of its own, which runs faster or can be changed. To start it, `longhaul` starts itself with a
-//! hidden command, and that process becomes the subject.
+//! A subject with a clock of its own, which runs faster or can be changed. To start such a subject, `longhaul` starts
+//! itself with a hidden command, and that process becomes the subject.
 //!
 //! `mocks/clock` makes the clock faster; `docs/decisions/028` describes the effects on a run.
 
@@ -13,7 +13,7 @@ use super::{ClockLine, Launch};
 
 /// The name of the hidden command. The arguments after this name are for [`mock_clock::command_line`].
 pub const COMMAND: &str = "clock";
-/// The length of the nap, by the clock under test, that shows whether the clock runs faster.
+/// The length of a sleep, by the clock under test, that shows whether the clock runs faster.
 const NAP: Duration = Duration::from_secs(2);
 
 /// The reason why a program cannot get a faster clock.
@@ -31,14 +31,14 @@ const REMEDY: &str = "leave `clockRate` out, `compress` alone shortens the serve
 pub struct OwnClock {
     /// How many times faster the clock runs.
     pub rate: u32,
-    /// The reading of [`mock_clock::now`] from which the clock counts. All processes of a subject, including restarted
-    /// ones, have the same time.
+    /// The value of [`mock_clock::now`] from which the subject's clock counts. All processes of a subject, including
+    /// restarted processes, count from the same value.
     pub since_ns: i64,
-    /// The connection for changes of the clock, if a fault changes it.
+    /// The connection for changes of the clock, if a fault changes this clock.
     pub line: Option<Arc<ClockLine>>,
 }
 
-/// Sets a faster clock for a program that is not started yet, and checks that this works.
+/// Sets a faster clock for a program that is not started yet, and checks that the clock runs faster.
 pub fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     launch.clock = Some(clock.clone());
     // A missing program is reported later, as without another clock.
@@ -48,20 +48,21 @@ pub fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     clock.works()
 }
 
-/// The path of the program `longhaul`. In a test, the running program is the test program.
+/// The path of the program `longhaul`. In a test, the running program is the test program and not `longhaul`.
 fn longhaul() -> std::io::Result<PathBuf> {
     if cfg!(test) { super::sibling("longhaul") } else { std::env::current_exe() }
 }
 
 impl OwnClock {
-    /// The program to start instead of the subject's, and the arguments to put before the subject's own.
+    /// The program to start instead of the subject's program, and the arguments to put before the subject's own
+    /// arguments.
     pub(super) fn words(&self) -> std::io::Result<(PathBuf, Vec<OsString>)> {
         let [rate, since] = [self.rate.to_string(), self.since_ns.to_string()];
         let words = [COMMAND, "--rate", &rate, "--since", &since, "--with-parent", "--"].map(OsString::from);
         Ok((longhaul()?, words.to_vec()))
     }
 
-    /// Tests the clock: a nap by this clock must end early.
+    /// Tests the faster clock: a sleep by this clock must end early.
     fn works(&self) -> Result<(), Error> {
         let began = Instant::now();
         let nap_s = if self.rate > 1 { NAP.as_secs() } else { 0 };

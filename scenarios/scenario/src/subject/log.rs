@@ -1,4 +1,4 @@
-//! The subject's output: written to `subject.log`, passed to the witness, with the last lines kept for error messages.
+//! Writes the subject's output to `subject.log`, passes it to the witness, and keeps the last lines for error messages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,21 @@ use super::tail::Tail;
 use super::{Error, Pods};
 use crate::witness::{Lines, Reporter};
 
-/// Largest size of `subject.log` and of `subject.log.1`, in bytes: enough to see how a run ended, and a limit for 100
-/// hours of output.
+/// Maximum size of `subject.log` and of `subject.log.1`, in bytes: enough to see how a run ended, even after 100 hours
+/// of output.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Longest line that is passed to the witness, in bytes. A longer line is cut, because it is not an observation.
+/// Maximum length of a line that is passed to the witness, in bytes. A longer line of output is cut, because such a
+/// line is not an observation.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// The destination of the output of all processes of the subject. Clones write to the same file.
+/// The destination of the output of all processes of the subject. Clones of a log write to the same file.
 #[derive(Clone)]
 pub struct Log {
     file: Arc<Mutex<File>>,
     witness: Option<(Arc<dyn Lines>, Reporter)>,
     awaited: Option<Arc<Line>>,
-    /// Prefix of each line, if the subject has several processes.
+    /// Prefix of each line in the log, if the subject has several processes.
     prefix: Option<Arc<str>>,
 }
 
@@ -37,7 +38,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Waits for any line that contains this text.
+    /// A line that contains this text.
     pub fn with(text: &str) -> Self {
         Self { text: text.to_owned(), seen: AtomicBool::new(false) }
     }
@@ -82,7 +83,7 @@ impl Log {
         read(output, self.clone().of(Some(name), None), pods.tail()).await;
     }
 
-    /// Writes a line from the harness itself.
+    /// Writes a line from the harness itself into the log.
     pub fn note(&self, line: &str) {
         self.write(format!("[longhaul] {line}").as_bytes());
     }

@@ -1,6 +1,6 @@
 //! Mounts folders for one program only, as a kubelet does, in a mount namespace of the program.
 //!
-//! This module owns the command that creates the namespace. The crate `scenarios` fills the folders.
+//! This module builds the command that creates this namespace. The crate `scenarios` writes the files in these folders.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use std::process::Stdio;
 
 /// A script for `/bin/sh` that mounts the folders and then becomes the program.
 const SCRIPT: &str = include_str!("mounts.sh");
-/// The variable that tells the script that it runs for the second time, in another root folder.
+/// The environment variable by which the script knows that it runs for the second time, in another root folder.
 const SCRIPT_VARIABLE: &str = "LONGHAUL_MOUNTS";
-/// The program that creates the namespace. Every Linux distribution has `unshare`.
+/// The program that creates the mount namespace. Every Linux distribution has `unshare`.
 const UNSHARE: &str = "unshare";
 
 /// The folders to mount for a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounts {
-    /// An empty folder. The script copies folders that need an additional entry into this folder.
+    /// An empty folder for the script. The script copies into this folder those folders that need an additional entry.
     pub scratch: PathBuf,
     /// The absolute paths at which folders are mounted, each with the folder to mount.
     pub folders: Vec<(PathBuf, PathBuf)>,
@@ -58,7 +58,7 @@ fn unshare() -> PathBuf {
     found.unwrap_or_else(|| PathBuf::from(UNSHARE))
 }
 
-/// Options of `unshare`. Without root's rights a mount namespace also needs a user namespace.
+/// The options of `unshare` for a mount namespace. Without root's rights a mount namespace also needs a user namespace.
 fn options() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--mount", "--map-root-user"] }
 }
@@ -72,7 +72,8 @@ fn first(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// A folder can be mounted where the path exists, where only its parent exists, and where neither exists.
+    /// A folder can be mounted at a path that exists, at a path of which only the parent exists, and at a path without
+    /// a parent.
     #[test]
     fn a_program_alone_finds_what_is_mounted() {
         if let Err(why) = Mounts::check() {

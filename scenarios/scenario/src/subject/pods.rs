@@ -1,7 +1,7 @@
-//! The state of a subject in Pods: process IDs, and containers that have ended. The task that follows the Pods reports
-//! this state.
+//! Keeps the state of a subject in Pods: process IDs, and containers that have ended. Another task follows the Pods and
+//! reports this state.
 //!
-//! This module keeps reports until the run reads them. This module never polls a cluster itself.
+//! This module keeps the reports about Pods until the run reads them. This module never polls a cluster itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use record::Process;
 
 use super::tail::Tail;
 
-/// Maximum number of crashes that are kept until the run reads them. If there are more, only the newest are kept.
+/// Maximum number of crashes that are kept until the run reads them. If more crashes occur, only the newest are kept.
 const CRASHES_MAX: usize = 1024;
 
-/// The reports about the Pods. Clones share the same state.
+/// The reports about the Pods. Clones of this value share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Pods(Arc<Mutex<Seen>>);
 
@@ -23,7 +23,7 @@ pub struct Pods(Arc<Mutex<Seen>>);
 struct Seen {
     /// Process IDs, on this machine, of the first process of each container.
     pids: Vec<u32>,
-    /// Whether the process IDs have changed since they were last read.
+    /// Whether the process IDs have changed since the run last read them.
     changed: bool,
     crashes: VecDeque<Crash>,
     /// Containers that the run itself is about to kill, each with the number of kills.
@@ -51,7 +51,7 @@ pub struct Crash {
 }
 
 impl Pods {
-    /// Reports the process IDs of the running containers.
+    /// Reports the process IDs of the running containers' first processes.
     pub fn are(&self, pids: Vec<u32>) {
         let mut seen = self.0.lock();
         if seen.pids != pids {
@@ -75,7 +75,7 @@ impl Pods {
         *self.0.lock().killed.entry(container).or_default() += 1;
     }
 
-    /// Reports that a process disappeared, so that its unsent observations are lost.
+    /// Reports that a process disappeared, with its unsent observations.
     pub fn died(&self) {
         self.0.lock().died = true;
     }

@@ -1,7 +1,7 @@
 //! The processes of one subject: those that the run started, or one that existed before the run.
 //!
-//! This module knows which processes run and which wait for a restart. This module does not decide when a restart is
-//! due, and never touches a process that the run did not start.
+//! This module knows which processes of the subject run and which wait for a restart. This module does not decide when
+//! a restart is due, and never touches a process that the run did not start.
 
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -41,14 +41,15 @@ pub struct Exit {
     /// The index of the process among the processes of the subject, from 0.
     pub index: usize,
     pub name: Option<String>,
-    /// The exit status. `None` for a process with another parent, because only the parent learns the status.
+    /// The exit status. The status is `None` for a process that another program started, because only the parent learns
+    /// the status.
     pub status: Option<ExitStatus>,
     /// How long the process ran, as far as the run knows.
     pub ran: Duration,
 }
 
 impl Processes {
-    /// Starts all processes. If one cannot be started, the others are ended.
+    /// Starts all processes. If one process cannot be started, the others are ended.
     pub fn start(launches: &[Launch], log: &Log) -> Result<Self, Error> {
         let start = |launch: &Launch| {
             let running = launch.start(log.clone())?;
@@ -106,7 +107,7 @@ impl Processes {
     }
 
     /// Ends the remaining process group of an ended process, and schedules its restart at `due`. Returns the last lines
-    /// of its output.
+    /// of the ended process's output.
     pub async fn bury(&mut self, exit: &Exit, due: Instant) -> String {
         let Self::Ours(all) = self else { return String::new() };
         let Some(one) = all.get_mut(exit.index) else { return String::new() };
@@ -115,7 +116,7 @@ impl Processes {
         one.running.last_words().await
     }
 
-    /// Starts the processes whose restart is due. Returns their indices and names.
+    /// Starts the processes whose restart is due. Returns the indices and names of the started processes.
     pub fn start_due(&mut self, now: Instant, log: &Log) -> Result<Vec<(usize, Option<String>)>, Error> {
         let Self::Ours(all) = self else { return Ok(Vec::new()) };
         let mut started = Vec::new();
@@ -129,7 +130,7 @@ impl Processes {
         Ok(started)
     }
 
-    /// Replaces the only process of the subject. Returns the old one.
+    /// Replaces the only process of the subject. Returns the old process.
     pub fn replace(&mut self, launch: Launch, running: Running) -> Option<Running> {
         let Self::Ours(all) = self else { return None };
         let one = all.first_mut()?;
@@ -139,7 +140,8 @@ impl Processes {
         Some(std::mem::replace(&mut one.running, running))
     }
 
-    /// Asks the process with this index to exit. Until [`Self::call_back`] its end is no crash.
+    /// Asks the process with this index to exit. Until [`Self::call_back`] is called, the end of this process is no
+    /// crash.
     pub fn send_away(&mut self, index: usize) {
         let Self::Ours(all) = self else { return };
         let Some(one) = all.get_mut(index) else { return };
@@ -147,7 +149,7 @@ impl Processes {
         one.running.ask();
     }
 
-    /// Whether the process that was asked to exit has ended. The rest of its process group is ended as well.
+    /// Whether the process that [`Self::send_away`] asked to exit has ended. Also ends the rest of the process group.
     pub fn is_away(&mut self, index: usize) -> bool {
         let Self::Ours(all) = self else { return false };
         let Some(one) = all.get_mut(index).filter(|one| one.away) else { return false };
@@ -167,7 +169,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Ends all processes that the run started, at the same time. Returns whether a process had to be killed.
+    /// Ends all processes that the run started, at the same time. Returns whether a process had to be killed to end it.
     pub async fn stop(&mut self, timeout: Duration) -> bool {
         let Self::Ours(all) = self else { return false };
         let mut here: Vec<&mut Own> = all.iter_mut().filter(|one| one.due.is_none()).collect();

@@ -1,7 +1,7 @@
 //! The end of a subject's output: the last lines, and the last line with an error.
 //!
-//! The number and length of kept lines are bounded. A crash in Go, Java or Node.js prints its error first and then a
-//! long stack trace. So the last lines alone would show where the error happened, but not the error.
+//! The number and length of the kept lines are bounded. A crash in Go, Java or Node.js prints its error first and then
+//! a long stack trace. The last lines alone would therefore show where the error happened, but not the error.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ impl Tail {
         self.lines.push_back(line);
     }
 
-    /// The last lines, and the line with the error, as text for an error message.
+    /// The last lines of the output, and the line with the error, as text for an error message.
     pub(super) fn words(&self) -> String {
         if self.lines.is_empty() {
             return "(it wrote nothing)".to_owned();
@@ -64,7 +64,7 @@ mod tests {
         tail.words()
     }
 
-    /// The message shows the reason of a crash, however long the stack trace is.
+    /// The kept lines show the reason of a crash, however long the stack trace is.
     #[test]
     fn the_line_of_the_error_is_among_the_last_words() {
         for error in [

@@ -1,9 +1,9 @@
 //! Witness `children`: the subject creates child objects for the churned objects, as `subject: {children: …}` defines.
 //!
 //! The harness watches the children itself. A child proves that the subject saw the parent, and the version of the
-//! parent that the child repeats. If the last child of a deleted parent is gone, the subject saw the deletion. The end
-//! of children proves nothing if a garbage collector removes the children (they have owners), or if the harness deletes
-//! children, one by one or with their namespace.
+//! parent that the child repeats. The end of the last child of a deleted parent proves that the subject saw the
+//! deletion. The end of children proves nothing if the garbage collector removes them because they have owners, or if
+//! the harness deletes children or their namespace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::known::{By, Known};
 use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 
-/// Maximum number of changes of children that are read at a time.
+/// Maximum number of changes of children that the witness reads in one batch.
 const BATCH_MAX: usize = 1024;
 /// The JSON pointer of a child's owner references.
 const OWNERS: &str = "/metadata/ownerReferences";
@@ -91,7 +91,7 @@ impl Kind for Children {
         Ok(())
     }
 
-    /// The children show all progress of the subject. Of the parents only the finalizers are read.
+    /// The children show all progress of the subject. In the parents only the finalizers are read.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }
@@ -142,7 +142,7 @@ impl Family {
     }
 }
 
-/// The existing children. Memory: one entry for each child and one for each parent.
+/// The existing children. Memory use: one entry for each child and one for each parent.
 struct Nursery {
     family: Family,
     parents: HashMap<Uid, Of>,
@@ -183,7 +183,7 @@ impl Nursery {
         shown
     }
 
-    /// Removes a child from the children of a parent. Returns whether it was the parent's last child.
+    /// Removes a child from the children of a parent. Returns whether this child was the parent's last child.
     fn is_last(&mut self, parent: &Of) -> bool {
         let Some(children) = self.children.get_mut(parent) else { return false };
         *children -= 1;

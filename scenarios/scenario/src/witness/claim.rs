@@ -6,17 +6,17 @@ use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
 /// A reader of all commits that resolves claims.
 pub trait Commits: Send {
-    /// Reads a commit. Must be called in the order of the commits.
+    /// Reads a commit. This function must be called in the order of the commits.
     fn read(&mut self, commit: &Commit, progress: Progress) -> Reading;
 
-    /// Resolves a claim with the commits read so far. The second argument is true if no later commit can change the
+    /// Resolves a claim with the commits read so far. The argument `_last` is true if no later commit can change the
     /// result.
     fn resolve(&mut self, _: &Claim, _last: bool) -> Resolved {
         Resolved::Nothing
     }
 }
 
-/// The meaning of one commit for the ledger.
+/// The effect of one commit on the ledger.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Whether the subject has to observe the commit.
@@ -28,15 +28,15 @@ pub struct Reading {
 /// Whether the subject has to observe a commit.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// No: the witness could not observe this version.
+    /// The subject need not observe the commit, because the witness could not show this version.
     #[default]
     No,
-    /// Yes: the subject must see this version.
+    /// The subject must observe this version.
     Version,
-    /// Yes: the object's deletion was requested, and the subject must see the request.
+    /// The object's deletion was requested, and the subject must observe the request.
     Leaving,
-    /// No: the object is gone, and the witness could not observe that. Earlier versions of the object that were not
-    /// seen in time are undecided.
+    /// The object is gone, but the witness could not show an observation of that. Earlier versions of the deleted
+    /// object that were not observed in time are undecided.
     Untold,
 }
 
@@ -51,7 +51,8 @@ pub struct Proof {
 pub enum Statement {
     Saw(Observation),
     Claims(Claim),
-    /// The harness can no longer receive the subject's reports. The text is the reason.
+    /// The harness can no longer receive the subject's reports. The text is the reason why the harness receives
+    /// nothing.
     Deaf(String),
 }
 
@@ -78,12 +79,12 @@ pub enum Of {
 pub enum What {
     /// The subject knows the object.
     There {
-        /// Whether the disappearance of the sign will prove that the subject saw the deletion.
+        /// Whether the end of this sign, such as a child, will prove that the subject saw the deletion.
         ends: bool,
     },
     /// The subject knows the version with this generation or resourceVersion, depending on the witness.
     Version(i64),
-    /// The sign by which the subject showed that it knows the object has disappeared.
+    /// The sign that the subject knows the object, such as a child, has ended.
     Gone,
 }
 

@@ -1,9 +1,9 @@
 //! Witness `finalizer`: the subject adds its own finalizer to each object.
 //!
-//! The added finalizer proves that the subject saw the object. If an object with the finalizer is being deleted, the
+//! Adding the finalizer proves that the subject saw the object. If an object with the finalizer is being deleted, the
 //! subject must see the write that requested the deletion. The removal of the finalizer, or of the object, proves that
-//! the subject saw this write. If an object is deleted before it has the finalizer, versions that were not seen in time
-//! are undecided. This module does no I/O.
+//! the subject saw the request of the deletion. If an object is deleted before it has the finalizer, the object's
+//! versions that were not observed in time are undecided.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ impl Kind for Finalizer {
     }
 }
 
-/// Follows the subject's finalizer in all objects. Memory: one entry for each existing object.
+/// Follows the subject's finalizer in all objects. Memory use: one entry for each existing object.
 #[derive(Default)]
 struct Holds {
     live: HashMap<Uid, Object>,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// Reads commits, each given as (change, whether the object has the finalizer, whether it is being deleted).
-    /// Returns the result for each commit.
+    /// Returns, for each commit, whether it must be observed and what it proves.
     fn play(steps: &[(Change, bool, bool)]) -> Vec<(Counts, Option<Change>)> {
         let mut holds = Holds::default();
         let read = |(number, (change, held, leaving)): (u64, &(Change, bool, bool))| {

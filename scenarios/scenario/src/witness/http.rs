@@ -1,9 +1,10 @@
 //! Witness `http`: the subject posts JSON lines to `$LONGHAUL_WITNESS_URL`.
 //!
-//! Each line is one observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. `type` is accepted instead
-//! of `change`. A line can also be a whole Kubernetes watch event (`{"type": "ADDED", "object": {…}}`), because many
-//! clients already have it. `BOOKMARK` and `ERROR` events prove nothing. Other keys are ignored. The answer is 204, or
-//! 400 with the line number and the reason.
+//! Each posted line is one observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. In a posted line the
+//! key `type` is accepted instead of `change`. A posted line can also be a whole Kubernetes watch event (`{"type":
+//! "ADDED", "object": {…}}`), because many clients already have such events. `BOOKMARK` and `ERROR` events prove
+//! nothing. All other keys of a posted line are ignored. The HTTP answer is 204, or 400 with the line number and the
+//! reason.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use super::sources::Sources;
 use super::{About, Kind, Open, Reporter, Scene, Statement, change};
 use crate::accept::accept;
 
-/// Largest body of a POST, in bytes: 28,000 observations at 150 bytes a line.
+/// Maximum size of a POST's body in bytes: 28,000 observations at 150 bytes a line.
 const BODY_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of open connections: enough for a subject that opens one for each line, and a limit for a subject
 /// that leaks connections.
@@ -45,8 +46,8 @@ const VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Http {
-    /// Number of unreadable lines that are tolerated. With more, the run is invalid. Default: unreadable lines make the
-    /// run invalid only if a version looks missed.
+    /// Number of unreadable lines that are tolerated. With more unreadable lines, the run is invalid. Default:
+    /// unreadable lines make the run invalid only if a version looks missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerate: Option<u64>,
 }
@@ -127,9 +128,9 @@ async fn answer(
     }
 }
 
-/// Sends an observation to the run, unless another Pod has already reported the same version. The lock is held until
-/// the observation is queued. Otherwise another Pod could queue a newer version first, and the subject would look as if
-/// it had gone back.
+/// Sends an observation to the run, unless another Pod has already reported the same version. `sources` is locked until
+/// the observation is queued. Without the lock, another Pod could queue a newer version first, and the subject would
+/// seem to go back to an older version.
 async fn tell(reporter: &Reporter, sources: &Mutex<Sources>, source: Option<&str>, observation: Observation) {
     let Some(source) = source else { return reporter.report(Statement::Saw(observation)).await };
     let mut sources = sources.lock().await;
@@ -164,7 +165,7 @@ struct Metadata<'a> {
     resource_version: Option<std::borrow::Cow<'a, str>>,
 }
 
-/// The observation in a line. A watch event without an object proves nothing and is not an error.
+/// Parses the observation in a posted line. A watch event without an object proves nothing and is not an error.
 fn observation(line: &[u8], t_ms: u64) -> Result<Option<Observation>, String> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| format!("not an observation: {error}"))?;
     if matches!(&*line.change, "BOOKMARK" | "ERROR") {
@@ -210,7 +211,7 @@ mod tests {
         );
     }
 
-    /// A subject may also forward watch events that have no object, such as bookmarks.
+    /// A subject may also post watch events that have no object, such as bookmarks.
     #[test]
     fn what_is_about_no_object_is_no_mistake() {
         for line in [
@@ -221,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Two Pods report the same versions at the same time. No Pod makes the other Pod look as if it went back to an
+    /// Two Pods of a subject report the same versions at the same time. The subject does not seem to go back to an
     /// older version.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn pods_do_not_overtake_each_other_between_comparison_and_queue() {

@@ -1,14 +1,13 @@
-//! The existing objects and the versions of them that the subject has proven to know. Turns claims without a version
-//! into observations.
+//! Keeps the existing objects, and for each the versions that the subject has proven to know. This module turns claims
+//! without a version into observations.
 //!
-//! This module does no I/O. Commits are read in their order, and each claim is resolved with the commits before the
-//! claim. A version is proven once, by the first claim about it or about a newer version. A deletion can be proven only
-//! if the subject showed the object before, because only a sign that existed can end.
+//! Commits are read in their order, and each claim is resolved with all commits before the claim. A version is proven
+//! once, by the first claim about it or about a newer version. The proof of a deletion is the end of a sign, such as a
+//! child, by which the subject showed the object before.
 //!
-//! Once an object's deletion is requested, no further version has to be observed, although the object's generation
-//! rises; only the deletion has to be observed. A subject that releases an object does not repeat the raised
-//! generation. The removal of a finalizer that is not the harness's, alone or with the object, proves that the subject
-//! saw the deletion request.
+//! After the request to delete an object, the subject has to observe only the deletion, although the object's
+//! generation still rises. A subject that removes its finalizer does not repeat the raised generation. The removal of a
+//! finalizer that is not the harness's, alone or with the object, proves that the subject saw the deletion request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,8 +16,7 @@ use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
 use super::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, What};
 
-/// Number of recent versions of an object that a claim can be about. A subject that lags behind by more versions proves
-/// the next recent version that it reaches.
+/// Number of recent versions of an object that a claim can be about. A claim about an older version proves nothing.
 const RECENT_MAX: usize = 16;
 /// Maximum number of deleted objects that a claim can still be about.
 const GONE_MAX: usize = 65_536;
@@ -26,14 +24,16 @@ const GONE_MAX: usize = 65_536;
 /// The number that identifies the versions of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// No number: only the existence can be observed.
+    /// No number: the witness shows only that an object exists.
     Nothing,
-    /// `metadata.generation`. Writes that do not change the generation need not be seen.
+    /// `metadata.generation`. Versions are identified by the generation, so writes that do not change the generation
+    /// need not be observed.
     Generation,
     Revision,
 }
 
-/// The existing and some deleted objects. Memory: one entry for each existing object and for the newest deleted ones.
+/// The existing objects and some deleted objects. Memory use: one entry for each existing object and for the newest
+/// deleted objects.
 pub(super) struct Known {
     by: By,
     /// Whether the witness can observe deletions.
@@ -51,10 +51,11 @@ struct Object {
     recent: VecDeque<Version>,
     /// The index of the newest version that is proven; 0 if no version is proven.
     proven: u64,
-    /// Time since which a sign shows that the subject knows the object. The end of this sign proves the deletion.
+    /// Time since which a sign (such as a child) shows that the subject knows the object. The end of this sign proves
+    /// the deletion.
     shown_ms: Option<u64>,
     gone: Gone,
-    /// Whether the object's deletion was requested, and a finalizer that the object had then still holds it.
+    /// Whether the object's deletion was requested, and a finalizer from that time still holds the object.
     held: bool,
 }
 
@@ -79,8 +80,8 @@ impl Known {
         Self { by, deletions, objects: HashMap::new(), names: HashMap::new(), gone: VecDeque::new() }
     }
 
-    /// Adds a version. Returns whether the subject has to see it. The subject need not see a version that it wrote
-    /// itself, or a version of an object that is being deleted.
+    /// Adds a new version of an object. Returns whether the subject has to observe this version. The subject need not
+    /// observe a version that it wrote itself, or a version of an object that is being deleted.
     pub(super) fn note(&mut self, commit: &Commit, progress: Progress, own: bool) -> bool {
         let own = own || progress.leaving;
         let number = match self.by {
@@ -116,7 +117,8 @@ impl Known {
         !own
     }
 
-    /// The proof that the removal of a finalizer gives. Must be called before the commit is added.
+    /// The proof that the subject gives by removing its finalizer. Must be called before the commit is added by
+    /// [`Self::note`].
     pub(super) fn released(&mut self, commit: &Commit, progress: Progress) -> Option<Proof> {
         let object = self.objects.get_mut(&commit.uid).filter(|object| object.held)?;
         if commit.change != Change::Deleted && progress.guarded {
@@ -128,7 +130,7 @@ impl Known {
         object.prove(turn, revision)
     }
 
-    /// Adds a deletion. Returns whether the subject has to observe the deletion.
+    /// Adds the deletion of an object. Returns whether the subject has to observe the deletion.
     pub(super) fn end(&mut self, uid: &Uid) -> Counts {
         let Some(object) = self.objects.get_mut(uid) else { return Counts::Untold };
         let owed = self.deletions && object.shown_ms.is_some();
@@ -248,8 +250,8 @@ mod tests {
 
     const THERE: What = What::There { ends: true };
 
-    /// The sign that the subject knows an object proves the object's first version, once. The end of the sign proves
-    /// the deletion, once.
+    /// The first sign that the subject knows an object proves the object's first version, once. The end of this sign
+    /// proves the object's deletion, once.
     #[test]
     fn what_is_there_and_what_is_gone() {
         let mut known = Known::new(By::Nothing, true);
@@ -264,7 +266,7 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
     }
 
-    /// A sign that never existed, or has already ended, cannot end and proves no deletion.
+    /// The end of a sign proves no deletion if the sign never existed or has already ended.
     #[test]
     fn a_deletion_is_owed_by_who_showed_the_object() {
         for before in [None, Some(What::There { ends: false })] {
@@ -298,7 +300,7 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
     }
 
-    /// A subject that releases an object has seen the deletion request, and does not repeat the new generation.
+    /// A subject that removes its finalizer has seen the deletion request, and does not repeat the new generation.
     #[test]
     fn who_lets_an_object_go_has_seen_it() {
         let read = |known: &mut Known, revision, change, (generation, leaving, guarded)| {

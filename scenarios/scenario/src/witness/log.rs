@@ -1,5 +1,5 @@
-//! Witness `log`: the subject's stdout and stderr, matched by a regular expression with named groups or by the log
-//! format of a library.
+//! Witness `log`: reads the subject's stdout and stderr by a regular expression with named groups, or by the log format
+//! of a library.
 
 use std::sync::Arc;
 
@@ -33,14 +33,14 @@ pub struct Log {
 /// The version that the named groups of an expression prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proves {
-    /// A uid and a resourceVersion, which together are an observation.
+    /// The groups name a uid and a resourceVersion, which together are an observation.
     Whole {
         /// Whether the line also names the change.
         change: bool,
     },
     Revision,
     Generation,
-    /// No version, only that the subject knows the object.
+    /// The groups name no version and prove only that the subject knows the object.
     Nothing,
 }
 
@@ -135,7 +135,7 @@ impl Log {
 }
 
 impl Proves {
-    /// The resolver of claims, for lines that name no resourceVersion.
+    /// The reader of commits that resolves claims, if lines name no resourceVersion.
     fn commits(self) -> Option<Box<dyn Commits>> {
         let by = match self {
             Self::Whole { .. } => return None,

@@ -1,8 +1,9 @@
 //! Witness `metrics`: the subject's metrics page has a series for each object, like the page of kube-state-metrics.
 //!
-//! The witness reads the page every second. A series proves that the subject saw its object. The end of a series proves
-//! that the subject saw the deletion. If `value` is set, the sample's value is a generation or resourceVersion and
-//! proves that version. An object that exists only between two readings is not observed.
+//! The witness reads the page every second. A series proves that the subject saw the object of the series. The end of a
+//! series proves that the subject saw the deletion of the object. If the key `value` is set, the value of a sample is a
+//! generation or resourceVersion and proves that version. The witness does not show an object that exists only between
+//! two readings of the page.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,10 +21,10 @@ use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
 
-/// Interval of readings of the metrics page, and so the precision of lags. A reading costs the subject a few
+/// Interval of readings of the metrics page; the measured lag has this precision. Each reading costs the subject a few
 /// milliseconds.
 const EVERY: Duration = Duration::from_secs(1);
-/// The least interval between readings, as a multiple of the time that one reading takes.
+/// Minimum interval between readings of the page, as a multiple of the time that one reading takes.
 const SHARE_LEAST: u32 = 20;
 /// Limits of time and size for reading a page. A page with a series for each of many objects has many MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
@@ -43,7 +44,8 @@ pub struct Metrics {
     pub name: Option<String>,
     /// With `name`: the label that has the namespace. Default: `namespace`. Empty for cluster-wide objects.
     pub namespace: Option<String>,
-    /// The meaning of a sample's value, as in `kube_deployment_metadata_generation`. Default: nothing about the object.
+    /// The meaning of a sample's value, as in `kube_deployment_metadata_generation`. Default: the value means nothing
+    /// about the object.
     pub value: Option<Holds>,
 }
 
@@ -75,7 +77,7 @@ impl Kind for Metrics {
         }
     }
 
-    /// The series show all progress of the subject. Of the objects only the finalizers are read.
+    /// The series show all progress of the subject. In the watched objects only the finalizers are read.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }
@@ -128,7 +130,7 @@ async fn listen(mut page: Page, mut seen: Seen, reporter: Reporter) {
     }
 }
 
-/// The objects on the last page that was read, each with its version if the page has versions.
+/// The objects at the last reading of the page, each with its version if the page has versions.
 struct Seen {
     keys: Metrics,
     selector: Selector,
@@ -136,7 +138,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// The changes from the last page that was read to this page.
+    /// The changes of objects from the last reading of the page to this reading.
     fn read(&mut self, page: &str) -> Result<Vec<(Of, What)>, String> {
         let mut objects = BTreeMap::new();
         for labels in Labelled::of(page, &self.selector) {

@@ -1,5 +1,4 @@
-//! Witness `none`, for a subject that watches nothing. The subject's observations are unknown, and no budget needs
-//! them.
+//! Witness `none`, for a subject that watches nothing. The subject makes no observations, and no budget needs them.
 
 use record::Sees;
 use schemars::JsonSchema;

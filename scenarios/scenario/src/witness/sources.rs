@@ -1,18 +1,18 @@
 //! Merges the reports of several Pods of one subject about the same objects.
 //!
-//! This module remembers the reports of each Pod. A version that another Pod has already reported proves nothing new
-//! and is dropped. A version older than an earlier one from the same Pod is a mistake of the subject and is kept.
+//! A version that another Pod has already reported proves nothing new and is dropped. A version older than an earlier
+//! version from the same Pod is a mistake of the subject and is kept.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use facts::{Change, Observation, Uid};
 
-/// Maximum number of Pods that are remembered. After so many Pods, the first Pods no longer exist.
+/// Maximum number of Pods that are remembered. After this number of Pods, the first Pods no longer exist.
 const SOURCES_MAX: usize = 64;
 /// Maximum number of deleted objects that are remembered.
 const DELETED_MAX: usize = 100_000;
 
-/// The last report about an object.
+/// The last report of one Pod about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Newest {
     revision: u64,
@@ -23,7 +23,7 @@ struct Newest {
 pub(super) struct Sources {
     newest: HashMap<Uid, Newest>,
     each: BTreeMap<String, HashMap<Uid, Newest>>,
-    /// The names of the Pods, in the order of their first report.
+    /// The names of the Pods, ordered by their first report.
     order: VecDeque<String>,
     deleted: VecDeque<Uid>,
 }
@@ -61,7 +61,7 @@ impl Sources {
         self.each.entry(source.to_owned()).or_default()
     }
 
-    /// Remembers a deleted object, and forgets the oldest one if there are more than [`DELETED_MAX`].
+    /// Remembers a deleted object, and forgets the oldest if there are more than [`DELETED_MAX`].
     fn forget(&mut self, deleted: Uid) {
         self.deleted.push_back(deleted);
         if self.deleted.len() > DELETED_MAX
@@ -80,8 +80,8 @@ impl Newest {
         !self.deleted && (own.deleted || self.revision < own.revision)
     }
 
-    /// Whether this report is newer than `newest`. A deletion that a client finds by a list has the last known
-    /// revision, so an equal revision can be newer.
+    /// Whether this report is newer than `newest`. A deletion that a client finds by a list has the object's last known
+    /// revision, so a report with an equal revision can be newer.
     fn is_new_after(self, newest: Self) -> bool {
         !newest.deleted && (self.deleted || self.revision > newest.revision)
     }

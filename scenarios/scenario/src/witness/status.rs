@@ -1,8 +1,8 @@
-//! Witness `status`: the subject writes the generation, or the version, that it acted on into the object itself.
+//! Witness `status`: the subject writes the generation or version that it handled into the object itself.
 //!
-//! This module does no I/O: it reads every commit in order and returns the observation that the commit proves. With
-//! generations, only writes that raise the generation have to be seen, so status writes do not count. With versions,
-//! every write has to be seen except those that change the field itself, because the subject made them.
+//! This module does no I/O: it gets every commit in order and returns the observation that the commit proves. If the
+//! field has generations, only writes that raise the generation have to be observed, so status writes do not count. If
+//! the field has versions, every write has to be observed except the subject's own writes of the field.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub struct Status {
     pub condition: Option<String>,
     /// Instead of `pointer`: the annotation that repeats the generation or version.
     pub annotation: Option<String>,
-    /// The repeated number. Default: `generation`.
+    /// The kind of number that the field repeats. Default: `generation`.
     pub holds: Option<Holds>,
 }
 
@@ -90,14 +90,14 @@ impl Status {
     }
 }
 
-/// Follows the repeated values of all objects. Memory: one entry for each existing object, in addition to the entries
-/// of [`Known`].
+/// Follows the repeated values of all objects. Memory use: one entry for each existing object, in addition to the
+/// entries of [`Known`].
 struct Repeated {
     by: By,
     known: Known,
     observed: HashMap<Uid, i64>,
-    /// Whether the subject has ever written the field. Until then, a misspelt pointer is more likely than a subject
-    /// that misses everything. Other proofs of versions do not change this value.
+    /// Whether the subject has ever written the field. Before its first write nothing is proven, because a misspelt
+    /// pointer is more likely than a subject that misses everything.
     speaks: bool,
 }
 
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(read(&mut status, 3, Change::Modified, 1, Some(1)), (false, None));
     }
 
-    /// A subject that lags has seen the version that it repeats, but no later one.
+    /// A subject that lags has seen the version that it repeats, but no later version.
     #[test]
     fn an_old_generation_proves_the_old_version() {
         let mut status = Repeated::new(By::Generation);
@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(read(&mut status, 5, Change::Modified, 2, Some(1)).1, None, "it was proven");
     }
 
-    /// The request to delete an object with a finalizer raises the generation, which no subject repeats. A subject that
-    /// releases the object has seen the request.
+    /// The request to delete an object with a finalizer raises the generation, and no subject repeats this generation.
+    /// A subject that removes its finalizer has seen the request of the deletion.
     #[test]
     fn an_object_that_is_let_go_was_seen() {
         let mut status = Repeated::new(By::Generation);

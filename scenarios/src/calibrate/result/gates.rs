@@ -1,8 +1,8 @@
 //! Compares results of gates with their promises: how often a gate called identical builds, or builds with planted
 //! changes, worse.
 //!
-//! The record of a gate states the smallest change that the gate would call worse four times in five. Gates must find a
-//! planted change of at least this size as often; otherwise the promise is broken. Does no I/O.
+//! The record of a gate states the smallest change that the gate would call worse four times in five. If gates call a
+//! planted change of at least the stated size worse less often, the promise of the gates is broken. Does no I/O.
 
 use reports::gate::certificate::POWER;
 use schemars::JsonSchema;
@@ -13,8 +13,8 @@ use crate::calibrate::plants::is_gate;
 
 /// Of this many gates of identical builds, one may call build B worse.
 const ALARMS_ONE_IN: u64 = 20;
-/// With fewer gates than this, one alarm more or less is chance. With so few gates, a promise is broken only if
-/// Wilson's interval excludes it.
+/// With fewer gates than this, a single false alarm may be chance. Below this number of gates, a promise is broken only
+/// if Wilson's interval excludes the promised rate.
 const STRICT: u64 = 20;
 
 /// The result of a gate for the metric of its row.
@@ -25,7 +25,7 @@ pub struct Gated {
     pub change: f64,
     /// The smallest change that the gate would have called worse four times in five; null if too few pairs were left.
     pub smallest: Option<f64>,
-    /// How often, by its own estimate, the gate would call identical builds worse by any metric.
+    /// The gate's own estimate of how often it would call identical builds worse by any metric.
     pub false_alarm: Option<f64>,
 }
 
@@ -78,7 +78,6 @@ fn too_many(alarms: Share) -> bool {
 }
 
 impl Row {
-    /// Whether this row is run by gates.
     pub fn is_gated(&self) -> bool {
         is_gate(&self.stage)
     }
@@ -112,7 +111,7 @@ impl Row {
         })
     }
 
-    /// Whether metrics that must not change were called worse more often than false alarms are allowed.
+    /// Whether too many gates reported a worse value of an unchanged metric.
     pub(super) fn cries(&self) -> bool {
         let gates = self.gated().count() as u64;
         let hits = self.gated().filter(|(play, _)| play.fired.iter().any(|name| !self.may_fire(name))).count() as u64;
@@ -130,7 +129,6 @@ impl Calibration {
     }
 }
 
-/// The median; `None` without values.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -42,7 +42,7 @@ pub(super) struct Several {
     #[arg(long)]
     own_clocks: bool,
     /// Run the scenario N times with each subject, in a different order each time. With several rounds, a subject ranks
-    /// above another only if it is better in all rounds.
+    /// above another subject only if its result is better in every round.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
     /// Run all subjects at once instead of one after the other. If cgroups can be created, each subject gets an equal share of the

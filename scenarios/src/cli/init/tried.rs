@@ -12,7 +12,7 @@ use crate::run::{Addresses, Options};
 use crate::scenario::Source;
 use crate::{out, run, shown};
 
-/// Maximum number of findings, and of log lines, that are printed. The report files have all.
+/// Maximum number of findings, and of log lines, that are printed. The report files have all findings and log lines.
 const FINDINGS: usize = 5;
 const CHECKS: usize = 12;
 /// Maximum number of characters of a line that are printed.

@@ -102,9 +102,9 @@ struct Found {
 
 enum End {
     Found(Outcome),
-    /// The measurements have too few answers to decide. The text gives the reason.
+    /// The measurements have too few answers to decide; the text gives the reason.
     Undecided(String),
-    /// The last measurement cannot be trusted. The text gives the reason.
+    /// The last measurement cannot be trusted; the text gives the reason.
     Broken(String),
 }
 
@@ -239,7 +239,7 @@ fn per_second(rate: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// The checked-in schema of `longhaul load --capacity --json` equals the generated one.
+    /// The checked-in schema of `longhaul load --capacity --json` equals the generated schema.
     #[test]
     fn the_checked_in_schema_is_current() {
         crate::load::schema::is_checked_in::<super::Report<'_>>("capacity");

@@ -23,7 +23,7 @@ pub(super) fn seed(
     folder: &Path,
     login: Option<(&str, &str)>,
 ) -> Result<Vec<Image>> {
-    // The service resolves paths from the folder of its configuration, and users move neither.
+    // Absolute, because the service resolves relative paths from the folder of its configuration.
     let folder = std::path::absolute(folder).context("failed to find the current folder")?;
     let trusted = Trusted::generate(folder.clone()).context("keys are fresh at each start: name a new folder")?;
     let images = server.seed_signed(population, trusted.keys())?;

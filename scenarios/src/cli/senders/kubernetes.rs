@@ -1,6 +1,6 @@
 //! `--on kubernetes`: runs the workers of a measurement as a Job in a cluster.
 //!
-//! Owns the flags of these workers, and the defaults of their cluster and their image.
+//! Owns the flags of workers in Pods, and the default cluster and image of such workers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +35,8 @@ pub(super) struct Flags {
     /// program, which Longhaul loads into the node; possible only with a node that Longhaul started.
     #[arg(long, value_name = "IMAGE", requires = "on")]
     image: Option<String>,
-    /// With --on: an existing namespace for the Job. Longhaul then needs no rights outside this namespace.
+    /// With --on: an existing namespace for the Job. In an existing namespace, Longhaul needs no rights outside this
+    /// namespace.
     #[arg(long, value_name = "NAMESPACE", requires = "on")]
     namespace: Option<String>,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::out::out;
 
-/// Minimum limit of file descriptors. A thousand connections with both ends in one process use fewer.
+/// Minimum limit of file descriptors. A thousand connections with both ends in one process use fewer descriptors.
 const DESCRIPTORS_LEAST: u64 = 4096;
 const CORES_LEAST: u32 = 2;
 const MEMORY_LEAST_BYTES: u64 = 2 << 30;
@@ -21,7 +21,7 @@ struct Need {
     remedy: &'static str,
 }
 
-/// A way to find a program.
+/// How to find a program.
 enum Look {
     Program(&'static str),
     Beside(&'static str),

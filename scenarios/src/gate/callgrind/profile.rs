@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 /// Allocator functions of glibc and musl, jemalloc (with and without the prefix of its Rust crate), mimalloc, tcmalloc
-/// (which has the same names), Go and `CPython`. Calls among these functions count as one allocation.
+/// (which has the same names), Go and `CPython`. A call from one allocator function to another counts as the same
+/// allocation.
 const ALLOCATORS: &[&str] = &[
     "malloc",
     "calloc",

@@ -66,8 +66,8 @@ pub(crate) struct Flags {
     defined: BTreeMap<String, String>,
     has_zap: bool,
     port: Option<u16>,
-    /// Whether the flags come from the program's help text. If so, the meaning of an unknown name is guessed from its
-    /// words.
+    /// Whether the flags come from the program's help text. If the flags come from a help text, the meaning of an
+    /// unknown name is guessed from its words.
     is_told: bool,
 }
 
@@ -113,7 +113,7 @@ impl Flags {
         self.defined.contains_key(name)
     }
 
-    /// The first flag with one of these names. If no flag has such a name and the flags come from a help text, the
+    /// The first flag with one of these names. If no flag has one of the names and the flags come from a help text, the
     /// first flag whose name passes `means`.
     fn meant(&self, names: &[&'static str], means: fn(&str) -> bool) -> Option<&str> {
         let first = names.iter().copied().find(|name| self.has(name));

@@ -34,7 +34,7 @@ const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "
 /// Maximum number of lines of the program's output that are shown.
 const TOLD: usize = 6;
 
-/// A change before the next start of the program.
+/// A change of arguments or objects before the next start of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mend {
     /// Remove this flag from the arguments.
@@ -44,7 +44,8 @@ pub(crate) enum Mend {
     Variable(&'static str, &'static str),
     /// Mount the service account of a Pod.
     Account,
-    /// Create an empty object with this kind and name. Programs that rotate their own certificates fill such a Secret.
+    /// Create an empty object with this kind and name. Programs that rotate their own certificates fill an empty
+    /// Secret.
     Object(&'static str, String),
 }
 
@@ -89,8 +90,8 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     None
 }
 
-/// The relevant lines of the last output: an error with the lines after the error, without usage lines; or the last
-/// lines if there is no error.
+/// The relevant lines of the last output: the error and the lines after it, without usage lines; without an error, the
+/// last lines.
 pub(crate) fn telling(words: &str) -> Vec<&str> {
     let names_error = |line: &&str| {
         let bare = line.trim_start();

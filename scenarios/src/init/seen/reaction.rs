@@ -75,7 +75,7 @@ pub(crate) struct Child {
     pub(crate) by: By,
     /// Whether the program created the object again after its deletion.
     pub(crate) is_restored: Option<bool>,
-    /// Whether the number of the child's kind differed after a change of the parent.
+    /// Whether the number of children of this kind differed after a change of the parent.
     pub(crate) varies: bool,
 }
 
@@ -249,7 +249,7 @@ fn child(step: &Step, resource: &str, objects: &[&Value]) -> Option<Child> {
     })
 }
 
-/// Whether a child's name contains, in addition to the parent's name, a part that looks generated. Such a part may
+/// Whether a child's name contains, in addition to the parent's name, a part that looks generated. A generated part may
 /// differ for the next object.
 fn is_drawn(child: &str, parent: &str) -> bool {
     let rest = child.replacen(parent, "-", 1);
@@ -257,7 +257,8 @@ fn is_drawn(child: &str, parent: &str) -> bool {
     long.any(|part| part.contains(|c: char| c.is_ascii_digit()) || part.chars().all(|c| DRAWN.contains(c)))
 }
 
-/// Objects that were written during the step, without the churned object. The caller fetches these objects.
+/// Objects that were written while this object was observed, without this object itself. The caller fetches the written
+/// objects.
 pub(crate) fn made<'w>(step: &Step, wrote: &'w [Wrote]) -> Vec<&'w Wrote> {
     let is_it = |one: &&Wrote| one.resource == step.resource && one.name == step.name;
     let is_aside = |one: &&Wrote| {

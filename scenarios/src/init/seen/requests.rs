@@ -40,8 +40,9 @@ pub(crate) struct Refused {
     pub(crate) times: u32,
 }
 
-/// The Secrets (path and name) that the program's manifests mount and the program writes itself, each in the namespace of the write.
-/// Programs that rotate their own certificates wait for such files. `given` are Secrets that other clients created.
+/// The Secrets (path and name) that the program's manifests mount and that the program itself writes, each in the
+/// namespace of the write. Programs that rotate their own certificates wait until these Secrets are mounted. `given`
+/// are Secrets that other clients created.
 pub(crate) fn filled(
     secrets: &[(String, String)],
     asks: &[Ask],

@@ -9,8 +9,8 @@ use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
 use crate::init::yaml::printable;
 
-/// Proposed limit in requests per second. A careful controller stays well below it at ten changes per second. A change
-/// costs a handful of requests, and a relist of fifty objects one more per object.
+/// Proposed limit in requests per second. A careful controller stays well below this limit at ten changes per second. A
+/// change costs a handful of requests, and a relist costs one request for each of fifty objects.
 const REQUESTS: u32 = 300;
 
 pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {

@@ -114,7 +114,7 @@ fn seen_churn(text: &mut String, found: &Found, seen: &Seen, best: &Reaction) {
     template(text, found, seen, best);
 }
 
-/// Writes churn of objects like one that was created in the observation.
+/// Writes churn of objects like an object that the observation created.
 fn template(text: &mut String, found: &Found, seen: &Seen, taken: &Reaction) {
     line!(text, "churn:");
     line!(text, "  resource: {}", quoted(&taken.churned));
@@ -134,7 +134,7 @@ fn template(text: &mut String, found: &Found, seen: &Seen, taken: &Reaction) {
     block(&taken.template, 4, text);
 }
 
-/// Writes a comment on each other kind, with the program's reaction.
+/// Writes a comment on each kind that is not churned, with the program's reaction.
 fn others(text: &mut String, found: &Found, seen: &Seen) {
     let best = seen.best().filter(|_| seen.ran()).map(|best| best.kind.as_str());
     for reaction in seen.reactions.iter().filter(|reaction| Some(reaction.kind.as_str()) != best).take(OTHERS) {

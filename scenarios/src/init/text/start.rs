@@ -99,7 +99,8 @@ fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
     }
 }
 
-/// Writes the address of the webhook. If the project registers webhooks, the path comes from their registration.
+/// Writes the address of the webhook. If the project registers webhooks, the path comes from the registration of these
+/// webhooks.
 fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
     let is_own = found.own_hooks().next().is_some();

@@ -1,7 +1,7 @@
 //! Workers that send load during a run. The run reads the workers' counts like counts of load from its own process.
 //!
 //! Owns the measured intervals that the run has not read yet, and the end of the workers. An interval is complete when
-//! each worker has sent its part, which takes a second or two.
+//! each worker has sent its counts, which takes a second or two.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ impl Assigned {
 }
 
 impl Beside {
-    /// The counts since the last call.
+    /// The counts since the last call of this function.
     pub(crate) fn take(&self) -> Interval {
         std::mem::take(&mut self.told.lock().interval)
     }
@@ -125,6 +125,6 @@ async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>,
     rest.into_iter().for_each(add);
     told.lock().gone = gone;
     drop(ended);
-    // A command removes their Job, and this waits for it.
+    // Dropping the workers blocks, because a command removes their Job.
     let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
 }

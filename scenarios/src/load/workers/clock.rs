@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-/// Maximum number of pings. The ping with the quickest answer decides.
+/// Maximum number of pings. The ping with the quickest answer gives the offset.
 pub(crate) const ROUNDS_MAX: u64 = 200;
 /// Number of pings after which a good enough result ends the comparison of clocks.
 pub(crate) const ROUNDS_LEAST: u64 = 20;
-/// Maximum difference between the starts of two workers. At 1,000 requests per second, this time has five requests.
+/// Maximum difference between the starts of two workers. At 1,000 requests per second, five requests are planned within
+/// this time.
 pub(crate) const UNCERTAINTY_MAX: Duration = Duration::from_millis(5);
 
 /// The result of the pings so far. All times are in nanoseconds.
@@ -18,7 +19,7 @@ pub(crate) struct Offset {
 
 impl Offset {
     /// Adds a ping sent at `sent` with a pong received at `came`, both on the coordinator's clock. The worker's clock
-    /// showed `clock` in between.
+    /// showed `clock` between sending and receiving.
     pub(crate) fn round(&mut self, sent: u64, came: u64, clock: u64) {
         self.rounds += 1;
         let way = came.saturating_sub(sent);

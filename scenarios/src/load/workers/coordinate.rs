@@ -21,10 +21,11 @@ use crate::load::measure::{self, Ended, Measured, Run, Watch};
 const READY_LIMIT: Duration = Duration::from_mins(1);
 /// Time from the start order to the first request, so that every worker receives the order in time.
 const LEAD: Duration = Duration::from_millis(1500);
-/// Longest time without a message from a worker, which sends a message every second. Afterwards the worker counts as
-/// hanging.
+/// Longest time without a message from a worker, which sends a message every second. After this time, a silent worker
+/// counts as hanging.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// Maximum number of queued messages from workers. Each worker sends one per second, and waits while the queue is full.
+/// Maximum number of queued messages from workers. Each worker sends one message per second, and waits while the queue
+/// is full.
 const WORDS_MAX: usize = 8;
 
 /// Longest time that workers may need for the plan of a job, including the last calls.
@@ -85,11 +86,11 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Starts workers that have their shares of the plan. Workers may send for the time `longest`. An error means that
-    /// nothing was sent.
+    /// Starts workers that have their shares of the plan. Workers may send for the time `longest`. On error, nothing
+    /// was sent.
     pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
-        // One more at the end of the plan, and one with what calls under way had to say.
+        // One more interval for the end of the plan, and one for the last open calls.
         let most = longest.as_secs() + 3;
         let (merge, are_pods) = (Merge::new(workers.count(), most), workers.are_pods());
         let (said, words) = mpsc::channel(WORDS_MAX);
@@ -148,14 +149,14 @@ impl Sending {
     }
 }
 
-/// Sends the plan with these workers. An error means that nothing was sent. Afterwards the workers wait for the next
+/// Sends the plan with these workers. On error, nothing was sent. After the measurement, the workers wait for the next
 /// plan. If a worker failed, all workers are stopped.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
     let longest = longest(job);
     let mut sending = Sending::begin(workers, longest).await?;
     let begin = sending.begin;
-    // However often they speak.
+    // This limit holds even if messages keep coming.
     let over = begin + longest + SILENCE_LIMIT;
     let mut run = Run::new(begin, job.length());
     let mut signal = None;
@@ -211,7 +212,7 @@ fn add(merge: &mut Merge, worker: usize, word: Word, longest: Duration) -> Resul
     match word {
         Word::Interval(row) => {
             let (number, start_ms, end_ms) = (row.number, row.start_ms, row.end_ms);
-            // A worker that is late by as much as it may be silent is another matter.
+            // A worker may be late by at most the allowed silence.
             let longest_ms = u64::try_from((longest + SILENCE_LIMIT).as_millis()).unwrap_or(u64::MAX);
             let interval = row.interval(longest_ms).map_err(|why| Spoilt::Interval { number, why })?;
             merge.add(worker, number, Sum { start_ms, end_ms, interval })?;
@@ -272,8 +273,8 @@ mod tests {
 
     const A_MINUTE: Duration = Duration::from_mins(1);
 
-    /// If the shares do not add up to the plan, the measurement is invalid. An aborted measurement keeps the reason why
-    /// it was aborted.
+    /// If the numbers of the workers' requests do not add up to the plan, the measurement is invalid. An aborted
+    /// measurement keeps the reason why it was aborted.
     #[test]
     fn shares_must_add_up_to_the_plan() {
         let ended = |planned, ended| {

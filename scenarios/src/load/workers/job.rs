@@ -5,9 +5,9 @@
 //! other workers: the coordinator handles start, clocks and histograms. The Pods have no rights, because no token is
 //! mounted.
 //!
-//! No object stays long after the coordinator has ended. When an attach ends, the worker's stdin closes and the worker
-//! exits. The Job has a deadline, and the cluster removes a finished Job. If the coordinator is killed, an empty
-//! namespace with the label [`LABEL`] remains.
+//! No object of the workers stays long after the coordinator has ended. When `kubectl attach` ends, the worker's stdin
+//! closes and the worker exits. The Job has a deadline, and the cluster removes a finished Job. If the coordinator is
+//! killed, an empty namespace with the label [`LABEL`] remains.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
@@ -170,8 +170,8 @@ impl Job {
         }
     }
 
-    /// The command that connects to stdin and stdout of a Pod. The command runs without a shell, so that its end closes
-    /// the pipe.
+    /// The command that connects to stdin and stdout of a Pod. The command runs without a shell, so that the pipe
+    /// closes when the command ends.
     fn attach(&self, pod: &str) -> Command {
         let mut command = Command::new(&self.place.kubectl);
         command.arg(format!("--kubeconfig={}", self.place.kubeconfig.display()));

@@ -39,7 +39,7 @@ impl<R: AsyncRead + Unpin> Reading<R> {
         Self { input: BufReader::new(input), line: Vec::new() }
     }
 
-    /// The next line, or `None` at the end. Not cancel safe: a partly read line is lost with the future.
+    /// The next line, or `None` at the end of the stream. Not cancel safe: a partly read line is lost with the future.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         self.line.clear();
         let read = (&mut self.input).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line).await;

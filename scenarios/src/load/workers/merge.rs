@@ -1,11 +1,11 @@
-//! Merges the intervals of several workers. Does no I/O.
+//! Adds up the results that several workers report for the same interval of time. Does no I/O.
 
 use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// Maximum number of intervals by which a worker may be behind the fastest worker. A worker further behind counts as hanging, which bounds
-/// the number of waiting intervals.
+/// Maximum number of intervals by which a worker may be behind the fastest worker. A worker that is further behind
+/// counts as hanging, which bounds the number of waiting intervals.
 const BEHIND_MAX: u64 = 30;
 
 /// A mistake of a worker, as a text after the worker's name.
@@ -21,7 +21,7 @@ pub(crate) enum Error {
     Endless { most: u64 },
 }
 
-/// Intervals that not all workers have delivered.
+/// Intervals of which some workers have not delivered their results.
 #[derive(Debug)]
 pub(crate) struct Merge {
     /// The number of the interval that each worker must deliver next.
@@ -32,7 +32,7 @@ pub(crate) struct Merge {
     open: BTreeMap<u64, Sum>,
 }
 
-/// The merged interval of all workers that have delivered this interval.
+/// The sum of the results that workers have delivered for one interval.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) start_ms: u64,
@@ -135,8 +135,8 @@ mod tests {
         assert!(merge.is_over() && merge.pop().is_none());
     }
 
-    /// A merged interval lasts from the begin of its first part to the end of its last part. Incomplete intervals are
-    /// returned at the end.
+    /// A merged interval lasts from the earliest begin to the latest end of the workers' intervals. Incomplete
+    /// intervals are returned at the end.
     #[test]
     fn an_interval_lasts_from_the_first_to_the_last() {
         let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };

@@ -123,12 +123,12 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Kills all processes that the worker's command started. A shell that ignores its closed pipe would otherwise keep inherited files
-    /// open.
+    /// Kills all processes that the worker's command started. Without this kill, a shell that ignores its closed pipe
+    /// would keep inherited files open.
     fn kill_group(leader: Option<u32>) {
         let group = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
-            // An empty group is the aim.
+            // An already empty group is no error.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

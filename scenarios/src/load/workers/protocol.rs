@@ -1,5 +1,5 @@
 //! The worker protocol: messages as JSON lines, and the encoding of intervals. Does no I/O. `docs/worker-protocol.md`
-//! describes the protocol for other implementations. An incompatible change needs a new version.
+//! describes the protocol for other implementations. An incompatible change of the protocol needs a new version.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ const TEXT_CHARS_MAX: usize = 600;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The job, and the worker's share of the job. A further job may follow when the worker has ended this job.
+    /// The job, and the worker's share of the job. The coordinator may assign another job when the worker has ended
+    /// this job.
     Assign(Box<Assignment>),
     /// Asks for the time of the worker's clock.
     Ping { id: u64 },
@@ -217,7 +218,7 @@ impl Row {
 
 fn histogram_of(text: &str) -> Result<Histogram<u64>, BadHistogram> {
     let bytes = STANDARD.decode(text)?;
-    // The library makes room for what the head says before it has read more.
+    // The library allocates the size that the head states before it reads more.
     let there = bytes.len().checked_sub(HISTOGRAM_HEAD_BYTES).ok_or(BadHistogram::Format)?;
     let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]));
     let long = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]));
@@ -356,7 +357,7 @@ mod tests {
             *bytes.last_mut().unwrap() = 0x80;
         });
         assert!(ends.contains("`service` is damaged"), "{ends}");
-        // Sixty bytes that would make the library take four gigabytes, and others that would make it unpack what has no end.
+        // Sixty bytes for which the library would allocate four gigabytes, and bytes that it would unpack without end.
         let huge = changed(&|bytes| bytes[4..8].fill(0xff));
         assert!(huge.contains("says that 4294967295 bytes follow its head"), "{huge}");
         let fine = changed(&|bytes| bytes[12..16].copy_from_slice(&5_u32.to_be_bytes()));
@@ -403,7 +404,7 @@ mod tests {
         assert!(error("slowest", format!("[{}]", vec![slow; 65].join(","))).contains("at most 64 entries"));
     }
 
-    /// Values in slow calls that are too large are limited, so that no sum overflows.
+    /// Too large values in slow calls are limited, so that no sum overflows.
     #[test]
     fn foreign_slow_calls_are_bounded() {
         let mut row = Row::of(0, (0, 1000), &sample()).unwrap();

@@ -236,7 +236,8 @@ impl Rows {
     }
 }
 
-/// This worker's share of the maximum number of calls in flight. The first workers get the remainder of the division.
+/// This worker's share of the maximum number of calls in flight. If the division leaves a remainder, the first workers
+/// get one call more.
 fn part(together: u32, worker: u32, workers: u32) -> u32 {
     together / workers + u32::from(worker < together % workers)
 }

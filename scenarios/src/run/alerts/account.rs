@@ -11,7 +11,7 @@ use reports::record::AlertsRow;
 
 /// Longest allowed time from an answer to its alert, which includes retries on a busy machine.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Longest allowed time from an alert to its answer: the longest timeout of a webhook.
+/// Longest allowed time from an alert to the webhook's answer to the same review: the longest timeout of a webhook.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 /// Maximum number of reviews that are not compared yet: ten seconds at 20,000 reviews per second.
 const OPEN_MAX: usize = 200_000;
@@ -154,7 +154,7 @@ mod tests {
     fn each_decision_is_told_once() {
         let (mut account, now) = (Account::default(), Instant::now());
         let later = now + WITHIN;
-        // An alert that matches is right before its answer and after it.
+        // A matching alert is right whether it comes before or after the answer.
         account.received(&uid(0), true, now);
         answer(&mut account, 0, Some(true), Tells::Must, now);
         answer(&mut account, 1, Some(false), Tells::Must, now);

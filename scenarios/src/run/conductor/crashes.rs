@@ -10,7 +10,6 @@ use super::{Conductor, Halt};
 use crate::run::crashes::told;
 
 impl Conductor<'_> {
-    /// Handles exited processes of the subject.
     pub(super) async fn processes(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         while let Some(exit) = stage.subject.exited() {

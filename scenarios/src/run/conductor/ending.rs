@@ -17,7 +17,7 @@ impl Conductor<'_> {
         let is_mute = self.scenario.subject.watches_nothing();
         let Ok(stage) = self.stage() else { return EndReason::Completed };
         let counts = stage.events.counts();
-        // A subject that was hit before there was anything to see may be blind; that is no fault of the witness.
+        // A fault before the first commit may prevent all observations, so the witness is not to blame.
         let struck_first = stage.commits_before_fault == Some(0) && struck;
         if counts.commits == 0 || counts.observations > 0 || struck_first || is_mute {
             return EndReason::Completed;
@@ -65,7 +65,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Stops load and subject, however the run ended. From here on, a second signal ends the process at once.
+    /// Stops load and subject, however the run ended. While load and subject stop, a second signal ends the process at
+    /// once.
     pub(super) async fn leave(&mut self, stop_timeout: Duration) {
         let impatient = self.signals.take().map(Signals::abort_on_next);
         if let Some(stage) = self.stage.as_mut() {
@@ -90,7 +91,7 @@ impl Conductor<'_> {
     pub(in crate::run) fn close(&mut self, end: &End) {
         let rows = self.last_rows();
         let mut holes = self.told.take_holes(&self.clock);
-        // The limit applies to each audit: a gap in one leaves other facts open than a gap in the other.
+        // Each of the two audits has its own limit of gaps, because their gaps leave different facts unknown.
         self.holes.truncate(HOLES_MAX);
         holes.append(&mut self.holes);
         // Even if rows were lost, as on a full disk, the end itself may still fit.

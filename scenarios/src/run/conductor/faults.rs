@@ -85,7 +85,7 @@ impl Conductor<'_> {
         Ok(self.writer.fault(&row)?)
     }
 
-    /// Tells the oracle of the load that a fault of the registry changes the right answers.
+    /// Tells the load that a fault of the registry changes the right answers to reviews.
     pub(super) fn tell_truth(&self, index: usize, begins: bool) {
         let fault = &self.scenario.faults[index];
         let Some(truth) = self.truth.as_ref().filter(|_| makes_sick(fault)) else { return };

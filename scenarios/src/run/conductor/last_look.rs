@@ -8,8 +8,8 @@ use super::{Conductor, Halt};
 use crate::run::end_state::{self, Reader};
 
 impl Conductor<'_> {
-    /// Compares the subject's state with the control plane's until both are equal or the time is over. Writes the last
-    /// comparison into the record.
+    /// Compares the states of the subject and of the control plane until they are equal or the time is over. Writes the
+    /// last comparison into the record.
     pub(super) async fn last_look(&mut self) -> Result<(), Halt> {
         let health = self.stage()?.upkeep.health();
         let Some(reader) = Reader::of(self.scenario, health, self.world.api(), self.clock.clone()) else {

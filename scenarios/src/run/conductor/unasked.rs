@@ -11,13 +11,13 @@ use crate::run::ready::{Asked, Ready};
 use crate::run::told::Told;
 use crate::scenario::Scenario;
 
-/// Minimum time after the subject's start. A controller that waits for a dead leader's lease gets it after 15 s.
+/// Minimum time after the subject's start. A controller that waits for a dead leader's lease gets the lease after 15 s.
 const AFTER: Duration = Duration::from_secs(20);
 /// Minimum time after the subject's readiness, because a program may list objects only after it reports readiness.
 const AFTER_READY: Duration = Duration::from_secs(10);
-/// Interval of the checks for a first request.
+/// Interval of the checks whether the subject made its first request.
 const EVERY: Duration = Duration::from_millis(500);
-/// Maximum number of resources that the message names.
+/// Maximum number of resources that the error message names.
 const NAMED_MAX: usize = 8;
 
 /// Waits for the subject's first request for a churned resource.
@@ -41,13 +41,14 @@ impl Unasked {
         (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
     }
 
-    /// Returns the message if the time is over without such a request, and whether the subject has made one.
+    /// Returns the message if the time is over without a request for a churned resource, and whether the subject has
+    /// made such a request.
     fn look(&mut self, plane: &Plane, now: Instant) -> (Option<String>, bool) {
         if now < self.next {
             return (None, false);
         }
         self.next = now + EVERY;
-        // Unread parts of an audit log may contain churned resources.
+        // Unread parts of an audit log may contain requests for churned resources.
         if self.told.asked(plane) == Asked::Judged || !self.told.is_whole() {
             return (None, true);
         }

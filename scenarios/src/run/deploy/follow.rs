@@ -15,8 +15,8 @@ use super::{Cluster, Rollout, logs};
 use crate::subject::{Crash, Log, Pods};
 
 const EVERY: Duration = Duration::from_millis(500);
-/// The longest time without an answer of the API server, longer than any fault. Afterwards the run cannot observe the
-/// subject.
+/// The longest time without an answer of the API server, longer than any fault. After this time, the run cannot observe
+/// the subject.
 const BLIND_AFTER: Duration = Duration::from_secs(210);
 /// Maximum number of containers whose output is read at the same time.
 const LOGS_MAX: usize = 256;

@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     due: Option<Instant>,
-    /// Times of the measurements in the last answer, to notice repeated ones.
+    /// Times of the measurements in the last answer, to notice repeated measurements.
     told: BTreeSet<String>,
     /// Whether a message about kubelets that do not answer was already printed.
     refused: bool,
@@ -102,8 +102,8 @@ mod tests {
 
     use super::*;
 
-    /// The sum has the figures of the subject's containers. Other Pods and containers without figures are skipped. The
-    /// answer was recorded from kubelet 1.34.
+    /// The sum has the figures of the subject's containers. Pods of other owners, and containers without figures, are
+    /// skipped. The answer was recorded from kubelet 1.34.
     #[test]
     fn containers_of_its_pods_are_added_up() {
         let container = |name: &str, set: u64, rss: u64, cpu_ns: u64| {

@@ -60,7 +60,7 @@ impl Aftermath {
             tokio::time::sleep(LOOK_EVERY).await;
             let parents = list(&self.api, &self.path, false).await;
             let children = list(&self.api, &self.collection, true).await;
-            // After a failed look, the next one follows.
+            // If a list fails, the next check follows.
             let (Ok(parents), Ok(children)) = (parents, children) else { continue };
             let known = Known::of(&self.resource, &parents);
             let of = |child: &Item| parent_of(&self.keys, &known, child).map(str::to_owned);
@@ -106,13 +106,13 @@ impl<'a> Now<'a> {
         }
     }
 
-    /// Returns whether the result of a child is still unknown. Counts a known result.
+    /// Returns whether the result of a child is still unknown. Adds a known result to `drifted`.
     fn still_open(&self, taken: &Taken, now_ms: u64, drifted: &mut Drifted) -> bool {
         if !self.parents.contains(taken.parent.as_str()) {
             drifted.gone += 1;
             return false;
         }
-        // The look took a while, so its result may come from a write in the middle of it.
+        // The check takes time, so a write during the check may have caused the result.
         if now_ms >= taken.until_ms {
             drifted.overtaken += 1;
             return false;

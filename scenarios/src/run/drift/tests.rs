@@ -33,7 +33,7 @@ fn the_seed_chooses_and_the_order_of_the_list_does_not() {
 }
 
 /// Children of parents that are written soon are not changed, because a subject that watches only parents would also
-/// restore them.
+/// restore such children.
 #[test]
 fn children_of_parents_that_are_written_soon_are_left_alone() {
     let next = |uid: &str| match uid {

@@ -140,8 +140,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The parent to which name or labels of a child without owner point. `None` unless the scenario's key is the owner
-    /// reference.
+    /// The parent of a child without an owner reference, found by the child's name or labels. `None` unless the
+    /// scenario's key is the owner reference.
     fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
         if *by != By::Owner || !owners(child).is_empty() {
             return None;
@@ -294,8 +294,8 @@ mod tests {
         assert_eq!(wrong(&edited), ([0, 0, 0, 1, 0], at("n/p", "as the harness edited it")));
     }
 
-    /// Without a garbage collector, children of deleted owners stay. An operator that relies on garbage collection is
-    /// right.
+    /// Without a garbage collector, children of deleted owners stay. An operator that relies on garbage collection
+    /// still has a correct end state.
     #[test]
     fn without_a_garbage_collector_nobody_takes_what_has_an_owner() {
         for (by, orphans) in [("owner", 1), ("{label: parent}", 1)] {

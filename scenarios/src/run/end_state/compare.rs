@@ -72,7 +72,7 @@ fn difference(kind: DifferenceKind, believed: Option<&Believed>, listed: Option<
 }
 
 /// The state of a subject that writes the observed generation into each object (witness `status`). `pointer` leads to
-/// this generation.
+/// the observed generation.
 pub(super) fn by_generation(listed: &[Item], pointer: &str) -> Vec<Believed> {
     let seen = |item: &Item| {
         let observed = facts::seek(&item.object, pointer).and_then(facts::number)?;

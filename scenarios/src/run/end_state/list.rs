@@ -11,7 +11,7 @@ use crate::run::install;
 
 /// Objects per page of a list: 200 objects of 64 KiB fit into an answer.
 const PAGE_OBJECTS: usize = 200;
-/// Maximum number of objects in a list. The largest population with its children has fewer.
+/// Maximum number of objects in a list. The largest population with its children has fewer objects.
 const OBJECTS_MAX: usize = 1 << 20;
 /// Maximum number of starts of a list whose pages expire.
 const TRIES: u32 = 3;

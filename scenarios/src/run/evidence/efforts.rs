@@ -1,7 +1,7 @@
 //! The subject's latest writes, including writes that the API server refused.
 //!
-//! Owns a bounded history of these writes. [`Efforts::add_to`] selects writes for the history of an anomaly: writes of
-//! the object of the anomaly, and of objects whose name begins with this object's name, as controllers name children.
+//! Owns a bounded history of the subject's writes. [`Efforts::add_to`] selects writes for the history of an anomaly:
+//! writes of its object, and of objects whose name begins with the object's name, as controllers name children.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::About;
 
 /// Maximum number of writes kept: 4 MiB, or an hour of a subject with five requests per second.
 const WRITES_MAX: usize = 16_384;
-/// Maximum number of steps of writes for one anomaly. Each step is a series of writes with the same result; the newest
-/// steps are kept.
+/// Maximum number of entries for writes in the history of one anomaly. Each entry is a series of writes with the same
+/// result; the newest entries are kept.
 const STEPS_MAX: usize = 8;
 
 /// The subject's latest writes.
@@ -57,8 +57,8 @@ impl Efforts {
         self.reason.insert(known.unwrap_or_else(|| text.into())).clone()
     }
 
-    /// Adds the subject's writes for an object to `steps`, from the object's first version in the steps on. Of many
-    /// writes, adds only the newest.
+    /// Adds the subject's writes for an object to the history `steps`, from the object's first version in `steps` on.
+    /// Of many writes, adds only the newest.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) {
         let mut told: VecDeque<Step> = VecDeque::new();
         let first = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
@@ -85,7 +85,7 @@ impl Effort {
         near && after.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
     }
 
-    /// Adds the write to the previous step, if both are equal except for their times.
+    /// Adds the write to the previous entry, if both are equal except for their times.
     fn goes_on(&self, last: &mut Step) -> bool {
         let Step::Wrote { t_ms, verb, resource, object, status, times, message } = last else { return false };
         let same = *verb == self.verb && **resource == *self.resource && *object == self.object();
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(told(&efforts, "b", 0), []);
     }
 
-    /// The memory and the number of steps are bounded for any number of writes.
+    /// The memory and the number of entries are bounded for any number of writes.
     #[test]
     fn what_is_remembered_and_told_is_bounded() {
         let mut efforts = Efforts::default();

@@ -1,7 +1,7 @@
 //! The subject's latest lists and watches.
 //!
-//! Owns a bounded history of these requests, which always keeps open watches. [`Follows::add_to`] selects requests for
-//! the history of an anomaly.
+//! Owns a bounded history of lists and watches, which always keeps open watches. [`Follows::add_to`] selects requests
+//! for the history of an anomaly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ impl Follows {
         }
     }
 
-    /// Adds the subject's requests for an object's resource to the steps of an anomaly. Selects requests around the
+    /// Adds the subject's requests for an object's resource to the history of an anomaly. Selects requests around the
     /// time of the anomaly, watches that were open at that time, and the first requests that could deliver the version.
     /// Returns the number of omitted requests.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) -> u64 {

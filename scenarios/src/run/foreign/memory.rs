@@ -137,8 +137,8 @@ impl Memory {
         }
     }
 
-    /// Whether the subject has created more objects than can be remembered. The creator of further objects is then
-    /// unknown.
+    /// Whether the subject has created more objects than can be remembered. If the memory is full, the creator of
+    /// further objects is unknown.
     pub(super) fn is_full(&self) -> bool {
         self.own.len() >= LIVE_MAX
     }

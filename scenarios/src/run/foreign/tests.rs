@@ -184,8 +184,8 @@ fn who_deletes_what_is_its_own_or_on_its_way_is_not_charged() {
     assert_eq!(run.counts(), (0, 0, 0));
 }
 
-/// A write without a change is answered with the first revision of the object. The object still belongs to another
-/// client.
+/// A write without a change is answered with the first revision of the object. After a write without a change, the
+/// object still belongs to the client that created it.
 #[test]
 fn a_write_that_changes_nothing_makes_nothing() {
     let mut run = Run::new();

@@ -1,7 +1,7 @@
 //! A real control plane: etcd and kube-apiserver alone, a whole node, a kind cluster, or the user's own cluster.
 //!
-//! Starts the kind of control plane that the scenario names, and prepares the control plane. The keeper removes remains
-//! of a killed run, and `longhaul cluster status` lists them.
+//! Starts the kind of control plane that the scenario names, and prepares the control plane. The keeper process removes
+//! remains of a killed run, and `longhaul cluster status` lists them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! The writes in the quiet time by object: number, changed fields, and clients. Does no I/O.
 //!
 //! The changed fields are the differences between two received versions of an object, so the first write after the load
-//! names no field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
+//! names no field. Keeps the last version of at most [`OBJECTS_MAX`] objects in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -161,8 +161,8 @@ fn is_lease(object: &Value) -> bool {
     object["metadata"]["annotations"].get(LEADER).is_some()
 }
 
-/// Adds the differences of two versions to `found`, as JSON pointers. A value that only one version has is one
-/// difference.
+/// Adds the differences of two versions to `found`, as JSON pointers. A value that exists in only one version counts as
+/// one difference.
 fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     if before == after || found.len() >= CHANGES_MAX || OF_EVERY_WRITE.contains(&at) {
         return;

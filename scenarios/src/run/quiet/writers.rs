@@ -7,7 +7,7 @@ use reports::record::{RequestRow, Verb};
 
 /// Maximum number of written objects kept, about 150 bytes each.
 const OBJECTS_MAX: usize = 10_000;
-/// Maximum number of further resources that the subject writes and that are kept.
+/// Maximum number of resources that are kept because the subject writes them.
 const RESOURCES_MAX: usize = 8;
 
 /// Resources that are not counted: leases, events and reviews are no state.

@@ -1,6 +1,6 @@
 //! Counts the children of each parent. Does no I/O and reads no clock.
 //!
-//! The events of two watches have no common order, and a subject may replace children one by one. So a child counts as
+//! The events of two watches have no common order, and a subject may replace children one by one. A child counts as
 //! surplus in two cases:
 //!
 //! - More children exist at once than the parent wants, all created since the parent's present version. For a moment
@@ -9,8 +9,9 @@
 //! - More children, of any version, exist than the parent ever wanted, for longer than [`REPLACED_MS`] after a child
 //!   was created.
 //!
-//! Both cases are checked a moment after the child was created, when the parent's version has arrived as well. Memory:
-//! an entry for each existing child and each existing parent. Children without an owner are in [`Orphans`].
+//! The check for surplus children comes a moment after the child was created, when the parent's version has arrived as
+//! well. Memory holds an entry for each existing child and each existing parent. Children without an owner are in
+//! [`Orphans`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -24,7 +25,7 @@ use super::parents::{self, APART_MS, Of, Parent, Parents};
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
-/// How long a child may exist together with its replacement: the least deadline of events.
+/// How long a child may exist together with its replacement: the shortest deadline for observations.
 const REPLACED_MS: u64 = 5000;
 
 #[derive(Debug, Clone)]
@@ -42,7 +43,8 @@ struct Doubt {
     child: Uid,
     /// The time at which the child was created.
     at_ms: u64,
-    /// Number of children at that time, including this child, that were created since the parent's present version.
+    /// Number of children at the time `at_ms`, including this child, that were created since the parent's present
+    /// version.
     fresh: u64,
     all: u64,
     names: Vec<String>,
@@ -105,8 +107,8 @@ impl Census {
         self.unread.get_or_insert(why);
     }
 
-    /// Records a change of a parent. `entry` has its deletion mark, the list of wanted children of each kind, and its
-    /// finalizers.
+    /// Records a change of a parent. `entry` has the parent's deletion mark, the list of wanted children of each kind,
+    /// and the parent's finalizers.
     pub(super) fn parent(&mut self, t_ms: u64, entry: &audit::Entry) {
         let (uid, place) = (&entry.commit.uid, (entry.commit.namespace.clone(), entry.commit.name.clone()));
         if entry.commit.change == Change::Deleted {
@@ -153,7 +155,7 @@ impl Census {
         }
     }
 
-    /// Records a change of a child. `entry` has its deletion mark, its owners, and its labels.
+    /// Records a change of a child. `entry` has the child's deletion mark, its owners, and its labels.
     pub(super) fn child(&mut self, kind: usize, t_ms: u64, entry: &audit::Entry) {
         let group = self.group.clone();
         let Some(kind_of) = self.kinds.get_mut(kind) else { return };
@@ -259,7 +261,7 @@ impl Census {
     }
 
     fn look(&mut self, doubt: Doubt, now_ms: u64) {
-        // The children of a parent that is deleted, or being deleted, are going as well.
+        // The children of a parent that is deleted, or being deleted, will be deleted too.
         let Some(parent) = self.known(&doubt.of).filter(|parent| parent.going_ms.is_none()).cloned() else { return };
         let wanted = parent.wanted.get(doubt.kind).copied().unwrap_or_default();
         if doubt.again {

@@ -1,9 +1,9 @@
 //! Children without an owner reference, and children that outlive their parent. Does no I/O and reads no clock.
 //!
 //! The scenario's key defines a child's parent. If the key is the missing owner reference, the name or a label decides
-//! ([`hints`]). An object without a parent is dropped. Parents arrive by another watch, so a missing parent is searched
-//! again a moment later. A deletion with `propagationPolicy: Orphan` removes owner references; children of such a
-//! parent are not counted. Memory: an entry for each existing child.
+//! ([`hints`]). An object without a parent is dropped. Parents and children arrive on different watches, so a missing
+//! parent is searched again a moment later. A deletion with `propagationPolicy: Orphan` removes owner references;
+//! children of such a parent are not counted. Memory holds an entry for each existing child.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -34,8 +34,8 @@ pub(super) struct Parent {
     pub(super) had: Vec<bool>,
     /// Time at which the parent's deletion was requested.
     pub(super) going_ms: Option<u64>,
-    /// Time at which a deletion with `propagationPolicy: Orphan` was requested. The garbage collector then removes the
-    /// children's owner references.
+    /// Time at which a deletion with `propagationPolicy: Orphan` was requested. If a deletion has the policy `Orphan`,
+    /// the garbage collector removes the children's owner references.
     pub(super) orphaning_ms: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! How a run's subject is started: commands, environment variables, addresses, readiness condition, and review
 //! endpoint.
 //!
-//! Owns these settings of the subject, but starts no process.
+//! Owns the settings of the subject, but starts no process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -62,7 +62,7 @@ pub(super) struct Reviews {
 pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<String>> {
     let (programs, ground) = (start.programs(), ground(options));
     let files = options.source.scenario.subject.kind().build().to_vec();
-    // Reading a large program takes a while, and with `--jobs` other runs have their clocks on this thread.
+    // Reading a large program takes a while, and with `--jobs` this thread also runs the timers of other runs.
     let digest = tokio::task::spawn_blocking(move || {
         if files.is_empty() {
             return Ok(scenario::digest_of_programs(&programs));
@@ -185,7 +185,7 @@ impl Again<'_> {
         Ok(Some(receiver.section(&template)))
     }
 
-    /// Values of the subject's environment variables. The values also replace placeholders in the subject's arguments.
+    /// Values of the subject's environment variables, which also replace placeholders in the subject's arguments.
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
         self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));
@@ -334,7 +334,7 @@ fn fill(launch: &mut Launch, given: &Given) {
     let mut all = given.clone();
     launch.environment.iter().for_each(|(name, value)| all.give(name, value));
     launch.arguments.iter_mut().for_each(|word| *word = all.put(word));
-    // The scenario takes precedence: one of several processes may get no witness address.
+    // Variables of the scenario take precedence, so that one of several processes can get no witness address.
     launch.environment.splice(0..0, given.variables());
 }
 

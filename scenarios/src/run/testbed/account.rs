@@ -1,8 +1,8 @@
 //! The versions that a subject saw in a comparison: the lag of each, to the microsecond, and the missing versions by
 //! the ledger's rules.
 //!
-//! Used for a comparison, not for a verdict: no run record contains these figures. Each period of churn has its own
-//! ledger, because no object outlives the period.
+//! Used for a comparison, not for a verdict: no run record contains the figures of this module. Each period of churn
+//! has its own ledger, because no object outlives the period.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::run::claims::Claims;
 use crate::run::feed::{Entry, Feed};
 use crate::witness::{Counts, Reported, Statement};
 
-/// Maximum number of commits without an observation. If a subject lags behind by more commits, the measurement stops.
+/// Maximum number of commits without an observation. If a subject lags behind by more than this number of commits, the
+/// measurement stops.
 const WAITING_MAX: usize = 65_536;
 /// Maximum number of lags kept for one period of churn.
 const KEPT_MAX: usize = 65_536;
@@ -28,7 +29,7 @@ const BATCH_MAX: usize = 1024;
 /// The account, shared by the task that follows the subject and its readers.
 pub(super) type Shared = Arc<Mutex<Account>>;
 
-/// A gap in the subject's watch stream that a list has closed, as the control plane reports it.
+/// A gap in the subject's watch stream, ended by a new list, as the control plane reports it.
 pub(super) struct Hole {
     pub(super) resource: String,
     pub(super) after: Order,
@@ -91,7 +92,7 @@ impl Account {
         (self.ledger.pending(), self.ledger.counts().observations)
     }
 
-    /// Ends the period. Returns the outcomes of all its commits.
+    /// Ends the period of churn, and returns the outcomes of all its commits.
     pub(super) fn finish(&mut self, holes: Vec<Hole>) -> Seen {
         let now_ms = self.clock.now_ms();
         for observation in self.claims.look_again(true, now_ms, self.at_hand) {

@@ -1,4 +1,4 @@
-//! The fault `apiserver-restart`. A hit means that the old API server has ended and a new one reports readiness.
+//! The fault `apiserver-restart`. A hit means that the old API server has ended and a new API server reports readiness.
 
 use std::time::{Duration, Instant};
 

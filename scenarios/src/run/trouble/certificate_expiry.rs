@@ -1,5 +1,5 @@
 //! The fault `certificate-expiry`: writes a certificate that expires soon into the subject's Secret, and the next
-//! certificate before the first expires. A hit is the expiry of the first certificate.
+//! certificate before the first expires. A hit is the expiry of the certificate that expires soon.
 //!
 //! The hit states how many connections to the Service got a valid certificate. If a subject keeps the old certificate,
 //! every later call fails, which the judge of calls reports.

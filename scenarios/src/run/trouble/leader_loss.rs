@@ -39,7 +39,7 @@ async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: 
         if is_told {
             continue;
         }
-        // If the API does not answer for a moment, it is asked again: etcd elects a leader as well.
+        // If the API does not answer for a moment, the request is repeated, because etcd also elects a leader.
         let asked = tokio::select! {
             () = deed.ended.cancelled() => return Ok(()),
             asked = leaders.leader(seen_from) => asked,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Deed, LOOK_EVERY, Subject};
 use crate::run::install::JSON;
 
-/// Prefix of the names of these `NetworkPolicie`s, before the name of a Deployment.
+/// Prefix of the names of the fault's `NetworkPolicie`s, before the name of a Deployment.
 const PREFIX: &str = "longhaul-cut-";
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
@@ -22,7 +22,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let registry = ground.registry.context("there is no registry to be cut off from")?;
     let policies = policies(subject, registry);
     let mut lasted = cut(deed, subject, &policies, registry).await;
-    // In all cases nothing of it stays.
+    // Even after an error, no change stays.
     if let Some(firewall) = &ground.firewall {
         lasted = lasted.and(firewall.open().await.map_err(Into::into));
     }
@@ -68,8 +68,8 @@ async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Resul
     }
 }
 
-/// A NetworkPolicy for each Deployment, with its API path. Egress is allowed to all other addresses, and to other ports
-/// of the registry's address.
+/// A NetworkPolicy for each Deployment, with its API path. Egress is allowed to all addresses except the registry's,
+/// and to other ports of the registry's address.
 fn policies(subject: &Subject, registry: SocketAddr) -> Vec<(String, Value)> {
     let block = format!("{}/32", registry.ip());
     let port = registry.port();

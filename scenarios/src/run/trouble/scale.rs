@@ -20,20 +20,20 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let held = hold(deed, subject, to, before.len()).await;
     subject.pods.died();
     let began = Instant::now();
-    // In all cases they get their own numbers back.
+    // Even after an error, the Deployments get their old numbers of Pods back.
     subject.rollout.scale(&before).await?;
     let is_told = held?;
     subject.wait("scaling back", |_| true).await?;
     let all: u64 = before.iter().sum();
-    // If they never had the other numbers, there is no way back to report.
+    // If the new number was never reached, there is no return to report.
     if is_told {
         deed.hit(format!("all {all} Pods were ready again {:.1} s later", began.elapsed().as_secs_f64()));
     }
     Ok(())
 }
 
-/// Sets the number of Pods of the given number of Deployments until the fault ends. Returns whether the Deployments
-/// reached this number.
+/// Sets the number of Pods of each of `deployments` Deployments to `to`, until the fault ends. Returns whether the
+/// Deployments reached this number.
 async fn hold(deed: &Deed<'_>, subject: &Subject, to: u64, deployments: usize) -> Result<bool> {
     let began = Instant::now();
     subject.rollout.scale(&vec![to; deployments]).await?;

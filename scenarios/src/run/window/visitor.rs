@@ -1,7 +1,7 @@
 //! Access control for the HTTP pages of a run that is in progress.
 //!
-//! Any web page in a browser can send requests to listeners on this machine. If the page's host name resolves to this
-//! machine, the page can also read the answer. This module defines the accepted host names, which no attacker can
+//! Any web page in a browser can send requests to listeners on this machine. If the host name of a web page resolves to
+//! this machine, the page can also read the answer. This module defines the accepted host names, which no attacker can
 //! choose, and the token in the page's URL.
 
 use std::net::{IpAddr, SocketAddr};
@@ -47,8 +47,8 @@ pub(super) fn is_asked_by_its_name<B>(request: &Request<B>, bound: SocketAddr) -
     !told.is_empty() && told.iter().all(ours)
 }
 
-/// Whether a host name is safe. IP addresses are safe, because a browser that uses one really connects to this machine.
-/// A name is safe only if it never resolves to another machine.
+/// Whether a host name is safe. IP addresses are safe, because a browser that uses an IP address really connects to
+/// this machine. A name is safe only if it never resolves to another machine.
 fn is_ours(host: &str, bound: IpAddr) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost") {

@@ -1,11 +1,12 @@
 //! kube-rs as a subject: `kube-rs-subject watcher|streaming|controller`.
 //!
 //! `watcher` and `streaming` use `kube::runtime::watcher` with its default back-off; `streaming` adds streaming lists.
-//! `controller` runs `Controller`; further resources are its owned resources. All other settings are kube's defaults,
-//! except the watch timeout if `LONGHAUL_SILENCE_S` is set. The set of existing objects is kept as the documentation of
-//! `watcher::Event` says: by name, and replaced as a whole after each initial list. kube's own store does the same.
+//! `controller` runs `kube::runtime::Controller` for the first resource; further resources are its owned resources. All
+//! other settings are the library's defaults, except the watch timeout if `LONGHAUL_SILENCE_S` is set. The program
+//! keeps the existing objects as the documentation of `watcher::Event` says: by name, and replaced as a whole after
+//! each initial list. kube's own store does the same.
 //!
-//! This program must not repair anything: it reports no event that the library does not deliver.
+//! This program reports no event that the library does not deliver, so that it hides no mistake of the library.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -54,8 +55,8 @@ async fn main() -> Result<()> {
     watch(api(&client, judged), config, witness).await
 }
 
-/// Parses `plural.group/version`, or `plural/version` for the core group. The kind is made up, because list and watch
-/// do not use it.
+/// Parses `plural.group/version`, or `plural/version` for the core group. The kind of the objects is made up, because
+/// list and watch do not use the kind.
 fn resource(text: &str) -> Result<ApiResource> {
     let (name, version) = text.split_once('/').with_context(|| format!("`{text}` is not plural.group/version"))?;
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
@@ -139,7 +140,8 @@ fn entry(metadata: &ObjectMeta) -> ((String, String), (String, String)) {
     (key, (text(&metadata.uid), text(&metadata.resource_version)))
 }
 
-/// Handles a version: reports it once the handler's extra time is over. No other version is handled meanwhile.
+/// Handles a version of an object: reports the version once the handler's extra time is over. While a version is
+/// handled, no other version is handled.
 async fn applied(known: &mut Known, metadata: &ObjectMeta, witness: &Witness) -> Result<()> {
     let (key, value) = entry(metadata);
     let before = known.insert(key, value.clone());
@@ -149,8 +151,8 @@ async fn applied(known: &mut Known, metadata: &ObjectMeta, witness: &Witness) ->
     witness.report(value, if before.is_some() { "modified" } else { "added" }).await
 }
 
-/// Reports objects that are no longer in the store as deleted. Objects that are new in the store are reported when the
-/// library delivers them.
+/// Reports objects of `known` that the library's store no longer has as deleted. Objects that are new in the store are
+/// reported when the library delivers them.
 async fn replaced(known: &mut Known, held: Known, witness: &Witness) -> Result<()> {
     let gone: Vec<_> = known.keys().filter(|key| !held.contains_key(*key)).cloned().collect();
     for key in gone {

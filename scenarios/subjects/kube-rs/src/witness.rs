@@ -1,5 +1,5 @@
-//! Reports the library's events to the witness: one POST for each line, in order. If a scenario sets
-//! `LONGHAUL_HANDLER_S`, handlers take extra time.
+//! Reports kube-rs's events to the witness: one POST for each event, in order. If a scenario sets `LONGHAUL_HANDLER_S`,
+//! the handlers of this program take extra time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +17,8 @@ pub struct Witness {
     url: Uri,
     /// Extra time of the handler for the first, third, fifth, … modification of an object.
     slow: Duration,
-    /// Number of modifications of each object. Counted only if handlers take extra time; such scenarios have few
-    /// objects.
+    /// Number of modifications of each object. Modifications are counted only if handlers take extra time; such
+    /// scenarios have few objects.
     modified: tokio::sync::Mutex<BTreeMap<String, u64>>,
 }
 
@@ -48,7 +48,8 @@ impl Witness {
         }
     }
 
-    /// Reports one version. If that fails, the program must not continue as if nothing were wrong.
+    /// Reports one version of an object to the witness. If the report fails, this returns an error, because the program
+    /// must not continue with an incomplete report.
     pub async fn report(&self, (uid, version): (String, String), change: &str) -> Result<()> {
         let line = serde_json::json!({"uid": uid, "resourceVersion": version, "change": change}).to_string();
         let request = Request::post(self.url.clone()).body(Full::new(Bytes::from(line)))?;

@@ -1,6 +1,5 @@
-//! Command line and environment: the mistakes to make, timeouts and intervals, the watched resources, and the witness.
-//!
-//! This module defines the names, defaults and checks of the settings. Other modules use the values.
+//! Reads command line and environment: the mistakes to make, timeouts and intervals, the watched resources, and the
+//! witness.
 
 use std::time::Duration;
 
@@ -13,11 +12,11 @@ use crate::mistakes::Mistake;
 /// The resource that the harness writes by default.
 const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
 
-/// A correct list/watch client that makes the mistakes that are switched on.
+/// A correct list/watch client, except for the mistakes that are switched on.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "planted-client", args_override_self = true)]
 pub struct Args {
-    /// A mistake to make. May be given several times.
+    /// A mistake that the client makes. May be given several times.
     #[arg(long = "mistake", value_enum)]
     pub mistakes: Vec<Mistake>,
     /// Print all mistakes, each with its name, its numbers in the catalogue of bugs, and a sentence.
@@ -35,7 +34,7 @@ pub struct Args {
     /// Ask for the initial events on the watch instead of listing.
     #[arg(long)]
     pub streaming_lists: bool,
-    /// Number of watches of each kind. Only the last one reports.
+    /// Number of watches of each kind. Only the last watch of each kind reports events.
     #[arg(long, default_value_t = 1)]
     pub copies: usize,
     /// Interval between two complete lists.
@@ -87,7 +86,7 @@ pub struct Environment {
     pub scopes: Vec<Scope>,
 }
 
-/// One kind of objects, in one namespace or in all.
+/// One kind of objects, in one namespace or in all namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     /// The resource's name for the witness, such as `packages.longhaul.dev`.
@@ -98,7 +97,7 @@ pub struct Scope {
     namespace: String,
 }
 
-/// Timeouts and intervals of the client. The intervals are short, so that a run of half a minute shows their effect.
+/// Timeouts and intervals of the client. These times are short, so that a run of half a minute shows their effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
     /// Longest time without a message on a watch.

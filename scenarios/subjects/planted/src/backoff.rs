@@ -1,4 +1,4 @@
-//! Computes the pause before the next attempt after failures.
+//! Computes the pause before the next list or watch after failures.
 //!
 //! This module does no I/O and never sleeps.
 
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
-/// The largest share of the pause that is subtracted at random, so that many clients do not return at the same time.
+/// The largest fraction of a pause that is subtracted at random, so that many clients do not return at the same time.
 const JITTER: f64 = 0.2;
 
-/// The pause after `failures` failures in a row. `random` is between 0 and 1.
+/// The pause after `failures` failures in a row. The argument `random` is between 0 and 1.
 pub fn pause(failures: u32, random: f64) -> Duration {
     if failures == 0 {
         return Duration::ZERO;

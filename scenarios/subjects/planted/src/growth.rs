@@ -1,7 +1,7 @@
-//! Mistakes that keep more and more names, labels, threads or watches.
+//! Mistakes by which the client keeps more and more names, labels, threads or watches.
 //!
-//! This module holds the kept data. The correct client keeps nothing in this module. Each mistake keeps data so slowly
-//! that the machine survives the run.
+//! The correct client keeps nothing in this module. Each mistake keeps data so slowly that the machine has enough
+//! memory for a run.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,16 +16,16 @@ use crate::object::Object;
 use crate::watch::{Message, Start, Stream};
 use crate::wire::Wire;
 
-/// Bytes kept for each name or label. Real clients keep a hundredth of that or less. With this size, half a minute
-/// shows an effect that takes days in real clients.
+/// Bytes kept for each name or label. Real clients keep a hundredth of that or less. With this size, a run of half a
+/// minute shows an effect that takes days in real clients.
 const NAME_BYTES: usize = 512 << 10;
 const LABEL_BYTES: usize = 16 << 20;
-/// Number of threads in one pool, and limit of all threads, which protects the machine.
+/// Number of threads in one pool; the next constant is the limit of all threads, which protects the machine.
 const POOL_THREADS: usize = 16;
 const THREADS_MAX: usize = 2_000;
 /// Maximum number of additional watches that `double-reconnect` opens.
 const DOUBLES_MAX: usize = 256;
-/// Maximum number of watches on single objects.
+/// Maximum number of watches that each follow a single object.
 const FOLLOWED_MAX: usize = 1_000;
 const RESUMED_AFTER: Duration = Duration::from_secs(1);
 
@@ -44,8 +44,8 @@ struct Kept {
 }
 
 impl Growth {
-    /// Keeps bytes for an object, if such a mistake is switched on. The bytes are ones, because untouched zero pages
-    /// would not be resident.
+    /// Keeps bytes for an object, if such a mistake is switched on. The bytes have the value 1, because untouched zero
+    /// pages would not be resident.
     pub fn seen(&self, object: &Object, mistakes: &Mistakes) {
         if mistakes.made(Mistake::MapPerName) {
             let key = (object.namespace.clone(), object.name.clone());
@@ -99,7 +99,7 @@ impl Growth {
         }
     }
 
-    /// Opens two watches at the end of a watch, so that each end leaves one more watch.
+    /// Opens two watches at the end of a watch, so that each end of a watch leaves one more watch.
     pub fn double(&self, wire: &Wire, path: &str, start: &Start, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::DoubleReconnect) {
             return;
@@ -114,8 +114,8 @@ impl Growth {
 }
 
 impl Growth {
-    /// Treats the end of a stream and the closing of its connection as two ends. So one more informer starts, and
-    /// reports its events as well.
+    /// Treats the end of a stream and the closing of its connection as two ends. At each end one more informer starts,
+    /// and reports its events as well.
     pub fn twin(&self, mistakes: &Mistakes, twin: impl FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>>) {
         if !mistakes.made(Mistake::BothEndsReconnect) {
             return;

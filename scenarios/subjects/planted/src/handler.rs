@@ -1,9 +1,9 @@
-//! Handles each change: writes to the API server if `--handler` says so, and reports the change once the write has
-//! succeeded.
+//! Handles each change of an object: writes to the API server if `--handler` says so, and reports the change once the
+//! write has succeeded.
 //!
-//! This module holds the queues of changes. The changes of one object go through one queue in order. A newer version
-//! replaces one that waits, and a full queue makes its watch wait. The handler does not know whether a change came from
-//! a list or a watch.
+//! The changes of one object wait in one queue, in order. A newer version of an object replaces a waiting older
+//! version, and a full queue makes its watch wait. The handler does not know whether a change came from a list or a
+//! watch.
 
 mod copy;
 
@@ -30,9 +30,9 @@ use crate::witness;
 /// Number of queues of one kind, so that a slow handler delays at most an eighth of the objects.
 const QUEUES: usize = 8;
 const QUEUE_LENGTH: usize = 64;
-/// `handlers-overtake`: default time of every second handler call of an object.
+/// With the mistake `handlers-overtake`: default time of every second handler call of an object.
 const OVERTAKEN: Duration = Duration::from_millis(1500);
-/// Largest answer to a write, in bytes. The answer is one object.
+/// Largest answer to a write, in bytes. The answer to a write is one object.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 const ANSWER_PATIENCE: Duration = Duration::from_secs(4);
 
@@ -41,7 +41,7 @@ pub struct Observation {
     pub change: Change,
     /// The changed object.
     pub object: Object,
-    /// The line of the watch, for the mistake that keeps it.
+    /// The bytes of the watch's line, for the mistake that keeps them.
     #[expect(dead_code, reason = "kept, never read: that is the mistake")]
     pub raw: Option<Bytes>,
 }
@@ -59,7 +59,7 @@ pub struct Handler {
     pub lines: witness::Lines,
     /// How many kinds have been listed, and how many kinds there are.
     pub synced: (watch::Receiver<usize>, usize),
-    /// Answers to writes that the cache takes as known state. Only a mistake adds answers.
+    /// Answers to writes that the cache takes as known state. Only a client with a mistake adds such answers.
     pub answers: Answers,
     pub mistakes: Mistakes,
 }
@@ -71,7 +71,7 @@ pub type Answers = Arc<Mutex<Vec<Object>>>;
 pub struct Queues {
     handler: Arc<Handler>,
     all: Vec<Arc<Queue>>,
-    /// Handler calls that a mistake does not await. The next field is the number of handler calls per object.
+    /// Handler calls that a mistake does not await. The field below is the number of handler calls per object.
     loose: JoinSet<()>,
     counts: BTreeMap<Arc<str>, u64>,
     _workers: JoinSet<()>,
@@ -106,7 +106,7 @@ impl Queues {
         Self { handler, all, loose, counts, _workers: workers }
     }
 
-    /// Adds a change. Waits while the queue is full.
+    /// Adds a change to the queue of its object. Waits while the queue is full.
     pub async fn push(&mut self, observation: Observation) {
         if self.handler.mistakes.made(Mistake::HandlersOvertake) {
             return self.let_loose(observation);
@@ -162,7 +162,7 @@ impl Queue {
         self.arrived.notify_one();
     }
 
-    /// Adds a change. Returns the change if the queue is full.
+    /// Adds a change to this queue. Returns the change if the queue is full.
     fn put(&self, observation: Observation) -> Option<Observation> {
         let mut waiting = self.waiting.lock();
         if self.unbounded {
@@ -199,7 +199,7 @@ impl Handler {
         self.report(&observation).await;
     }
 
-    /// Repeats the write until it succeeds. Returns false if the write was given up.
+    /// Repeats the write for a change until the write succeeds. Returns false if the client gave the write up.
     async fn write_until_done(&self, observation: &Observation) -> bool {
         let mut failures = 0;
         loop {
@@ -220,8 +220,8 @@ impl Handler {
         }
     }
 
-    /// The request that writes for a version. `None` if the object already shows the write; otherwise each write would
-    /// cause the next.
+    /// The write request for a version of an object. The request is `None` if the object already shows the write;
+    /// otherwise each write would cause another write.
     fn write(&self, observation: &Observation) -> Option<Ask> {
         let Observation { change, object, .. } = observation;
         if *change == Change::Deleted {
@@ -268,8 +268,8 @@ impl Handler {
     }
 }
 
-/// The body of a successful answer; a refusal is an error. The body is read to its end, so that the connection can be
-/// reused.
+/// The body of a successful answer; a refusal is an error. The answer's body is read to its end, so that the connection
+/// can be reused.
 async fn finished(mut answer: Answer) -> Result<Bytes, Trouble> {
     if answer.status >= 300 {
         return Err(answer.refusal().await);

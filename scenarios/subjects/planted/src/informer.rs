@@ -1,8 +1,8 @@
 //! Lists and watches one kind of objects in an endless loop.
 //!
-//! This module keeps the state between the steps: the revision to continue from, the newest revision ever seen, and the
-//! cache. `informer/policy.rs` decides the next step, `informer/relist.rs` lists, `informer/watching.rs` watches. The
-//! handler, and not this module, writes and reports.
+//! This module keeps the state between lists and watches: the revision from which to continue, the newest revision ever
+//! seen, and the cache. `informer/policy.rs` decides whether a list or a watch comes next, `informer/relist.rs` lists,
+//! and `informer/watching.rs` watches. The handler, and not this module, writes and reports.
 
 mod policy;
 mod relist;
@@ -40,7 +40,7 @@ pub struct Parts {
     /// The queues of changes; `None` for an additional watch that does not report.
     pub queues: Option<Queues>,
     pub growth: Growth,
-    /// The back-off of this kind, which a mistake shares between all kinds.
+    /// The back-off of this kind of objects, which one mistake shares between all kinds.
     pub shared_backoff: SharedBackoff,
     /// Number of kinds that have been listed.
     pub synced: watch::Sender<usize>,
@@ -48,12 +48,12 @@ pub struct Parts {
     pub asked: watch::Sender<usize>,
     /// Number of kinds that must request their first watch before this kind does.
     pub after: usize,
-    /// Whether to print events on stderr.
+    /// Whether to print each event on stderr.
     pub verbose: bool,
 }
 
 impl Parts {
-    /// A copy of these values with another sending side of the same queues.
+    /// A copy of these values, which sends to the same queues.
     fn twin(&self) -> Self {
         Self {
             path: self.path.clone(),
@@ -85,7 +85,7 @@ pub struct Informer {
     covered: Option<Revision>,
     /// Time since which consistent lists have been older than `seen`.
     older_since: Option<Instant>,
-    /// Whether the last list was too old, so that the next list states the least revision that is acceptable.
+    /// Whether the last list was too old, so that the next list request states the lowest acceptable revision.
     ask_not_older: bool,
     relist_at: Instant,
     listed_once: bool,
@@ -160,7 +160,7 @@ impl Informer {
         }
     }
 
-    /// A second informer that continues from here, with the same handler and an empty cache of its own.
+    /// A second informer that continues from the same revision, with the same handler and an empty cache of its own.
     fn twin(&self) -> Self {
         let parts = self.parts.twin();
         let mut policy = Policy::new(parts.mistakes.clone(), parts.clocks.relist);
@@ -169,7 +169,7 @@ impl Informer {
         Self { store: self.store.clone(), policy, position, seen, covered, listed_once: true, ..Self::new(parts) }
     }
 
-    /// Waits until the kinds before this one have requested their first watch.
+    /// Waits until all kinds that come before this kind have requested their first watch.
     async fn take_turn(&mut self) {
         if !std::mem::replace(&mut self.asked_once, true) {
             let _ = self.parts.asked.subscribe().wait_for(|asked| *asked >= self.parts.after).await;

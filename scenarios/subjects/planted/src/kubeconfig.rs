@@ -1,7 +1,6 @@
-//! The kubeconfig file: the API server's address, its certificate authority, and the client's token.
+//! Reads the kubeconfig file: the API server's address, its certificate authority, and the client's token.
 //!
-//! This module reads the current context, and reads a token file again when needed. This module never opens a
-//! connection.
+//! This module uses the file's current context, and reads a token file again when needed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use serde_json::Value;
 
 #[derive(Debug)]
 pub struct Kubeconfig {
-    /// Host name or IP address, without brackets.
+    /// Host name or IP address of the API server, without brackets.
     pub host: String,
     pub port: u16,
     pub roots: Arc<rustls::RootCertStore>,
@@ -76,7 +75,7 @@ impl Credential {
         self.token.lock().clone()
     }
 
-    /// Reads the token file again. If the file cannot be read, the old token stays.
+    /// Reads the token file again. If the token file cannot be read, the old token stays.
     pub fn renew(&self) {
         if let Some(token) = self.file.as_deref().and_then(|file| read_token(file).ok()) {
             *self.token.lock() = token;

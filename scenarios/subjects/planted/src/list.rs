@@ -1,6 +1,4 @@
 //! Requests a whole list, page by page, from one snapshot of the server.
-//!
-//! This module handles page tokens, their expiry and the limits of a list. This module does not use the cache.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,21 +13,21 @@ use crate::wire::{Ask, Trouble, Wire};
 
 /// Number of objects on a page of a list, as in client-go and kube-rs.
 const PAGE_ITEMS: usize = 500;
-/// Largest answer in bytes. A server that ignores `limit` sends the whole list at once.
+/// Largest answer in bytes. A server that ignores the parameter `limit` sends the whole list in one answer.
 const PAGE_BYTES_MAX: usize = 256 << 20;
-/// Maximum number of objects in a list. No cluster has more of one kind.
+/// Maximum number of objects in a list. No cluster has more objects of one kind.
 const ITEMS_MAX: usize = 1_000_000;
 /// Longest pause between two chunks of a page's body.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Maximum number of times that a list is started again. An expired page token means that the list took too long.
 const RESTARTS: usize = 3;
-/// `page-ceiling`: maximum number of pages that are read, as in a client library with this bug.
+/// With the mistake `page-ceiling`: maximum number of pages that are read, as in a client library with this bug.
 const CEILING: usize = 10;
-/// `keeps-old-continue`: how often the same page is requested before the client gives up.
+/// With the mistake `keeps-old-continue`: number of requests for the same page before the client gives up.
 const SAME_PAGE: usize = 3;
 const SAME_PAGE_PAUSE: Duration = Duration::from_millis(100);
-/// `list-held-twice`: number of copies of a list. The client keeps more than two copies, so that a few thousand objects
-/// show an effect that real clients show at a hundred thousand.
+/// With the mistake `list-held-twice`: number of copies of a list. The client keeps more than two copies, so that a few
+/// thousand objects show an effect that real clients show at a hundred thousand.
 const COPIES: usize = 8;
 
 /// All objects of a list at one revision.
@@ -39,13 +37,14 @@ pub struct Listing {
     pub revision: Revision,
     /// The objects, in the server's order.
     pub items: Vec<Object>,
-    /// Whether the list is complete. Only a mistake makes a list incomplete.
+    /// Whether the list is complete. Only a client with a mistake uses an incomplete list.
     pub complete: bool,
     /// Further copies of the list for `list-held-twice`.
     _held: Vec<Value>,
 }
 
-/// Lists everything. With `not_older`, the list must have at least that revision; otherwise it is a consistent read.
+/// Lists everything. With `not_older`, the list must have at least that revision; without it, the list is a consistent
+/// read.
 pub async fn list(
     wire: &Wire,
     path: &str,
@@ -123,7 +122,7 @@ async fn fetch(wire: &Wire, ask: &Ask, mistakes: &Mistakes) -> Result<bytes::Byt
     answer.collect(PAGE_BYTES_MAX, patience).await
 }
 
-/// Escapes a page token for a URL query. The token is opaque, so every special character is escaped.
+/// Escapes a page token for a URL query. The page token is opaque, so every special character is escaped.
 fn escaped(token: &str) -> String {
     let mut escaped = String::with_capacity(token.len());
     for byte in token.bytes() {

@@ -1,8 +1,8 @@
 //! A correct list/watch client that can make mistakes: `planted-client [--mistake NAME]…`.
 //!
-//! The client proves that a run finds a mistake and nothing else: without a mistake it must pass every test that any
-//! client can pass. `KUBECONFIG`, `LONGHAUL_WITNESS_URL`, `LONGHAUL_WATCH` and `LONGHAUL_NAMESPACE` set the server, the
-//! witness and the resources. The client depends on nothing else of the harness.
+//! The client proves that a run finds a mistake and nothing else: without a mistake the client must pass all tests.
+//! `KUBECONFIG`, `LONGHAUL_WITNESS_URL`, `LONGHAUL_WATCH` and `LONGHAUL_NAMESPACE` set the server, the witness and the
+//! resources. The client uses nothing else of the harness.
 
 mod args;
 mod backoff;

@@ -1,7 +1,8 @@
-//! The mistakes that can be switched on: one for each bug of the catalogue that is the fault of a client.
+//! The mistakes of the client that can be switched on: at least one for each bug of the catalogue that is the fault of
+//! a client.
 //!
 //! This module has the name of each mistake, one sentence about it, and the numbers of the bugs that it repeats. The
-//! code of each mistake is where the real client has its bug, behind [`Mistakes::made`].
+//! code of each mistake is at the point where the real client has its bug, behind [`Mistakes::made`].
 //!
 //! [`ROWS`] maps bugs to mistakes. If a real client lists only once, its mistake also switches off the periodic list
 //! ([`Mistake::never_relisted`]), because that list would repair the damage. Some bugs need further settings:
@@ -178,7 +179,7 @@ pub enum Mistake {
 use Mistake as M;
 
 /// Bugs of the catalogue (`missed-events.md`, tables 2.3 and 3), each with the mistakes that repeat it, the best one
-/// first. Bugs 62 to 65, M15 and M16 are only in the library of bugs and not in the catalogue.
+/// first. The bugs 62 to 65, M15 and M16 are only in the library of bugs and not in the catalogue.
 pub const ROWS: &[(&str, &[Mistake])] = &[
     ("1", &[M::NoReadTimeout]),
     ("2", &[M::NoReadTimeout]),
@@ -256,7 +257,7 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M16", &[M::WatchPerObject]),
 ];
 
-/// The mistakes that are switched on. The set is empty for the correct client.
+/// The mistakes that are switched on. This set is empty for the correct client.
 #[derive(Debug, Clone, Default)]
 pub struct Mistakes(Arc<BTreeSet<Mistake>>);
 
@@ -280,7 +281,7 @@ impl Mistakes {
 }
 
 impl Mistake {
-    /// Whether the real client that had this mistake listed only at the start and after a 410.
+    /// Whether the real client with this mistake listed only at the start and after a 410.
     pub fn never_relisted(self) -> bool {
         // Mistakes about lists, or about growth with each list, keep listing.
         !matches!(
@@ -307,7 +308,7 @@ impl Mistake {
         )
     }
 
-    /// The name on the command line.
+    /// The name of the mistake on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }

@@ -1,6 +1,4 @@
 //! Objects, events and lists with the few fields that this client needs.
-//!
-//! This module parses their JSON and stores nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +19,9 @@ const INITIAL_END: &str = "k8s.io/initial-events-end";
 pub struct Object {
     /// The permanent identity of the object.
     pub uid: Arc<str>,
-    /// Empty for cluster-wide objects.
+    /// The namespace of the object; empty for cluster-wide objects.
     pub namespace: Arc<str>,
-    /// The name, which another object can have after this one is deleted.
+    /// The name, which another object can have after this object is deleted.
     pub name: Arc<str>,
     /// The resourceVersion.
     pub revision: Revision,
@@ -59,7 +57,7 @@ pub struct Event {
     pub initial_end: bool,
     /// The `Status` of an ERROR event.
     pub status: Value,
-    /// The line as bytes, for the mistake that keeps it.
+    /// The event's line as bytes, for the mistake that keeps it.
     pub raw: Option<Bytes>,
 }
 
@@ -69,7 +67,7 @@ pub struct Page {
     pub items: Vec<Object>,
     /// The revision of the whole list.
     pub revision: Option<Revision>,
-    /// The token of the next page; `None` on the last one.
+    /// The token of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Resource versions: opaque text in requests, but comparable where the server promises that they are.
+//! Resource versions, which are opaque text in requests, but can be compared if the server promises so.
 //!
 //! This module compares revisions (KEP-5504: decimal integers of at most 128 bits).
 
@@ -30,7 +30,7 @@ impl Revision {
         if other.older_than(&self) { self } else { other }
     }
 
-    /// The next higher number. Only a mistake counts revisions like this.
+    /// The revision whose number is higher by one. Only a client with a mistake counts revisions in this way.
     pub fn following(&self) -> Self {
         self.number().map_or_else(|| self.clone(), |number| Self((number + 1).to_string().into()))
     }

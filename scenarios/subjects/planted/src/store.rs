@@ -1,8 +1,8 @@
 //! The cache: the objects that this client knows, and how lists and events change them.
 //!
-//! This module keeps objects by uid, their names, and the newest deletions. An older version never replaces a newer
-//! one. If another object has the name of a known object, that is a deletion and an addition. This module does no I/O
-//! and reports nothing itself.
+//! The cache keeps objects by uid, the objects' names, and the newest deletions. An older version of an object never
+//! replaces a newer version. A new object with the name of a known object counts as a deletion and an addition. This
+//! module does no I/O and reports nothing itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,9 +28,9 @@ pub enum Change {
 /// Which versions of a list are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Only versions that are not older than the known ones are accepted.
+    /// Only versions that are not older than the known versions are accepted.
     Newer,
-    /// All versions are accepted, even versions older than the known ones.
+    /// All versions are accepted, even versions older than the known versions.
     Blind,
 }
 
@@ -65,7 +65,7 @@ impl Store {
         self.put(object, Trust::Newer, changes);
     }
 
-    /// Applies a deletion event. A deletion of an unknown object is reported too, unless it is an old one.
+    /// Applies a deletion event. The deletion of an unknown object is reported too, unless the deletion is an old one.
     pub fn delete(&mut self, object: Object, changes: &mut Vec<(Change, Object)>) {
         let key = (object.namespace.clone(), object.name.clone());
         if self.mistakes.made(Mistake::ReplacesByName) {
@@ -89,8 +89,8 @@ impl Store {
         changes.push((Change::Deleted, object));
     }
 
-    /// Applies a whole list: objects that it does not contain are deleted. A deletion that only a list shows is
-    /// reported with the last known version.
+    /// Applies a whole list: known objects that the list does not contain count as deleted. A deletion that only a list
+    /// shows is reported with the last known version.
     pub fn replace(&mut self, listing: &Listing, trust: Trust, changes: &mut Vec<(Change, Object)>) {
         if trust == Trust::Blind {
             self.buried.clear();
@@ -110,7 +110,7 @@ impl Store {
         }
     }
 
-    /// Deletes all objects for which `there` is false.
+    /// Deletes all known objects for which `there` returns false.
     pub fn retain(&mut self, there: impl Fn(&Object) -> bool, changes: &mut Vec<(Change, Object)>) {
         let gone: Vec<Object> = self.by_uid.values().filter(|known| !there(known)).cloned().collect();
         for object in gone {
@@ -124,14 +124,14 @@ impl Store {
         }
     }
 
-    /// Marks versions as known without reporting them (a mistake).
+    /// Marks versions as known without reporting them (for a client with a mistake).
     pub fn know(&mut self, objects: Vec<Object>) {
         for object in objects {
             self.put(object, Trust::Newer, &mut Vec::new());
         }
     }
 
-    /// Empties the cache without reporting deletions (the start of a mistake).
+    /// Empties the cache without reporting deletions (for a client with a mistake).
     pub fn forget(&mut self) {
         *self = Self::new(self.mistakes.clone());
     }

@@ -1,7 +1,4 @@
 //! Reads an open watch: turns the bytes of its body into events.
-//!
-//! This module builds the query of a watch and reads its lines. This module does not use the cache, and does not decide
-//! what follows.
 
 use std::collections::VecDeque;
 
@@ -12,16 +9,16 @@ use crate::object::Event;
 use crate::revision::Revision;
 use crate::wire::{Answer, Ask, Lines, Trouble, Wire};
 
-/// `timeoutSeconds` of each watch. The server then ends the watch cleanly, and the client resumes.
+/// `timeoutSeconds` of each watch. After this time the server ends the watch cleanly, and the client resumes the watch.
 const SERVER_TIMEOUT_S: u64 = 20;
 
-/// Where a watch starts.
+/// The point from which a watch delivers events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// After this revision.
+    /// The watch delivers events after this revision.
     After(Revision),
-    /// Without a revision (a mistake). The server sends events for its present objects, and none for objects deleted
-    /// meanwhile.
+    /// The watch is requested without a revision (a mistake). To a watch without a revision the server sends events for
+    /// its present objects, and none for objects deleted before.
     Anywhere,
     /// Events for the present objects, and a bookmark after the last of them.
     Initial,
@@ -30,7 +27,7 @@ pub enum Start {
 #[derive(Debug)]
 pub enum Message {
     Event(Event),
-    /// Bytes of an incomplete line. Such bytes show that the server is alive.
+    /// Bytes of an incomplete line. Even an incomplete line shows that the server is alive.
     Bytes,
     End,
     Broke(Trouble),
@@ -44,7 +41,7 @@ pub struct Stream {
     mistakes: Mistakes,
 }
 
-/// Messages that wait to be handled.
+/// Messages of a watch that wait to be handled.
 pub type Backlog = VecDeque<Message>;
 
 impl Stream {
@@ -76,7 +73,8 @@ impl Stream {
         Ok(Self { answer, lines: Lines::default(), mistakes: mistakes.clone() })
     }
 
-    /// The next message. Cancel safe: no bytes are lost if the future is dropped.
+    /// Waits for the next message of the watch. This function is cancel safe: no bytes are lost if its future is
+    /// dropped.
     pub async fn next(&mut self) -> Message {
         loop {
             if let Some(line) = self.lines.take() {
@@ -126,7 +124,8 @@ impl Stream {
     }
 }
 
-/// `decodes-per-chunk`: ends the process if a chunk by itself is not valid UTF-8, like an uncaught exception.
+/// With the mistake `decodes-per-chunk`: ends the process if a chunk by itself is not valid UTF-8, like an uncaught
+/// exception.
 fn decode_or_die(chunk: &[u8]) {
     if let Err(error) = std::str::from_utf8(chunk) {
         eprintln!("planted-client: a chunk is not UTF-8: {error}");

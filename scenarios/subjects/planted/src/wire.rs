@@ -1,8 +1,7 @@
-//! Requests to the API server: choice of a connection, timeouts, and answers.
+//! Sends requests to the API server: chooses a connection, limits the time, and returns the answer.
 //!
-//! This module opens and closes the connections. Idle HTTP/1.1 connections are reused, HTTP/2 connections are shared up
-//! to the server's limit of streams, and abandoned connections are closed. This module knows nothing of lists and
-//! watches.
+//! The client reuses idle HTTP/1.1 connections, shares HTTP/2 connections up to the server's limit of streams, and
+//! closes abandoned connections.
 
 mod answer;
 mod connection;
@@ -32,14 +31,15 @@ use connection::{Connection, Two, connect};
 
 /// Time limit from the request to the head of its answer.
 const HEAD_DEADLINE: Duration = Duration::from_secs(4);
-/// Maximum number of idle connections. One kind needs a connection for a list and one for a write at the same time.
+/// Maximum number of idle connections. One kind of objects needs a connection for a list and a connection for a write
+/// at the same time.
 const IDLE_MAX: usize = 4;
-/// `queues-watches`: maximum number of simultaneous requests, as in a client library with this bug.
+/// With the mistake `queues-watches`: maximum number of simultaneous requests, as in a client library with this bug.
 const QUEUE_PLACES: usize = 64;
 /// Maximum number of attempts on other connections if a reused connection turns out to be closed.
 const STALE_TRIES: usize = 4;
 
-/// The connections to the API server; clones share them.
+/// The connections to the API server, which all clones of this value share.
 #[derive(Clone)]
 pub struct Wire(Arc<Shared>);
 
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
 struct Pool {
     ones: Vec<connection::One>,
     twos: Vec<Two>,
-    /// Connections that only a mistake keeps open.
+    /// Connections that only a client with a mistake keeps open.
     leaked: Vec<Leaked>,
 }
 
@@ -90,7 +90,7 @@ impl Ask {
         Self { method, path, body, patient: false }
     }
 
-    /// Removes the time limit for the head of the answer. Only a mistake does this.
+    /// Removes the time limit for the head of the answer. Only a client with a mistake removes this time limit.
     pub fn patiently(mut self, patient: bool) -> Self {
         self.patient = patient;
         self
@@ -255,7 +255,7 @@ impl Shared {
     }
 }
 
-/// Waits for `work`, at most for the time limit if one is given.
+/// Waits for `work`, at most for the time limit if there is one.
 pub async fn within<T>(
     deadline: Option<Duration>,
     work: impl Future<Output = Result<T, Trouble>>,
@@ -270,8 +270,8 @@ fn broke(error: impl std::fmt::Display) -> Trouble {
     Trouble::Broke(error.to_string())
 }
 
-/// The error for a broken request. If only the stream was reset, the connection can still be used; a refused stream
-/// means that it cannot.
+/// The error for a request that HTTP/2 broke off. If only the request's stream was reset, the connection can still be
+/// used; after a refused stream it cannot.
 #[expect(clippy::needless_pass_by_value, reason = "fits `map_err`")]
 fn broke_two(error: h2::Error) -> Trouble {
     if error.is_reset() && error.reason() != Some(h2::Reason::REFUSED_STREAM) {

@@ -1,7 +1,7 @@
-//! Reports to the witness: JSON lines over one HTTP connection, in order.
+//! Sends reports to the witness: JSON lines over one HTTP connection, in order.
 //!
-//! This module batches and retries reports. If a report still fails after the last attempt, the process ends, because
-//! the client must not continue as if nothing were wrong.
+//! This module sends several reports in one request and repeats failed requests. If a report still fails after the last
+//! attempt, the process ends, because an incomplete report would look like a mistake of the client.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Maximum number of lines that wait to be reported. If the witness is slow, the watches wait.
+/// Maximum number of lines that wait to be reported. If the witness is slow and this many lines wait, the watches wait
+/// too.
 const LINES_MAX: usize = 4096;
 const BATCH_LINES: usize = 512;
 const TRIES: u32 = 20;
@@ -34,7 +35,7 @@ struct Witness {
     connection: JoinSet<()>,
 }
 
-/// Starts a task that reports until all senders are dropped. The task belongs to `tasks`.
+/// Starts a task that reports until all senders are dropped. The reporting task is added to `tasks`.
 pub fn start(url: &str, tasks: &mut JoinSet<()>) -> anyhow::Result<Lines> {
     let uri: http::Uri = url.parse().with_context(|| format!("{url} is not a URL"))?;
     let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"));

@@ -1,4 +1,5 @@
-//! Planted bugs of the example watcher, to prove that a run finds them. The bugs are not part of the example to copy.
+//! Planted bugs of the example watcher, which prove that a run finds such bugs. Users who copy the example do not need
+//! these bugs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 /// Bytes that `leak-per-object` keeps for each uid.
 const LEAK_BYTES: usize = 512 << 10;
 
-/// `late-renewal`: interval of writes to a Lease of nine seconds.
+/// With the bug `late-renewal`: interval of the holder's writes to a Lease that is valid for nine seconds.
 const LATE: Duration = Duration::from_secs(8);
 
 pub enum Bug {
@@ -24,7 +25,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Reads `LONGHAUL_PLANTED_BUG`. An unknown name ends the program.
+    /// Reads `LONGHAUL_PLANTED_BUG`. The name of an unknown bug ends the program.
     pub fn from_environment() -> Self {
         match std::env::var("LONGHAUL_PLANTED_BUG").as_deref() {
             Err(_) => Self::None,
@@ -62,8 +63,8 @@ impl Bug {
         matches!(Self::from_environment(), Self::WallClockLease)
     }
 
-    /// Keeps bytes for an object, if the bug `leak-per-object` is planted. The bytes are ones, because untouched zero
-    /// pages would not be resident.
+    /// Keeps bytes for an object, if the bug `leak-per-object` is planted. The bytes have the value 1, because
+    /// untouched zero pages would not be resident.
     pub fn sees(&mut self, uid: &str) {
         if let Self::LeakPerObject(kept) = self
             && !kept.contains_key(uid)

@@ -1,8 +1,8 @@
-//! A Lease by which several watchers agree on the one that reports, with the rules of client-go's leader election.
+//! A Lease by which several watchers agree on the watcher that reports, with the rules of client-go's leader election.
 //!
-//! The holder writes to the Lease regularly. Another watcher takes the Lease if it has not changed for its whole
-//! duration, by the watcher's own monotonic clock. The time that another holder wrote is never used, because the wall
-//! clocks of two machines may differ.
+//! The holder writes to the Lease regularly. Another watcher takes the Lease if the Lease has not changed for its whole
+//! duration, by the watcher's own monotonic clock. The time that another holder wrote into the Lease is never used,
+//! because the wall clocks of two machines may differ.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,11 +28,11 @@ pub struct Lease {
     path: String,
     /// The time until which this process may rely on the Lease.
     until: Arc<Mutex<Option<Instant>>>,
-    /// The Lease as another holder wrote it, and the time at which this process first saw it like that.
+    /// The Lease as another holder wrote it, and the time at which this process first saw this content.
     seen: Option<(Value, Instant)>,
 }
 
-/// A shared view of whether this process holds the Lease.
+/// Shows other tasks whether this process holds the Lease.
 #[derive(Clone)]
 pub struct Leads(Arc<Mutex<Option<Instant>>>);
 
@@ -53,7 +53,7 @@ impl Lease {
         Ok(Some(Self { name: name.to_owned(), path, until, seen: None }))
     }
 
-    /// A shared view of whether this process holds the Lease.
+    /// A value that shows other tasks whether this process holds the Lease.
     pub fn leads(&self) -> Leads {
         Leads(Arc::clone(&self.until))
     }
@@ -70,7 +70,7 @@ impl Lease {
         }
     }
 
-    /// Reads the Lease once. Writes to it if this process holds it or if it is free.
+    /// Reads the Lease once from the API server. Writes to the Lease if this process holds it or if it is free.
     pub async fn look(&mut self, api: &mut Api) -> anyhow::Result<()> {
         let began = Instant::now();
         let one = format!("{}/{}", self.path, self.name);

@@ -1,5 +1,5 @@
-//! An example subject to copy. `watcher.rs` and `net.rs` are the whole example. Copy `lease.rs` too if several watchers
-//! run and one of them reports.
+//! An example of a subject, which users may copy. The files `watcher.rs` and `net.rs` are the whole example. Copy also
+//! the file `lease.rs` if several watchers run and only one of them reports.
 
 #[path = "no_bugs.rs"]
 mod bugs;

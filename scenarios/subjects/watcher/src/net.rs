@@ -1,8 +1,8 @@
-//! The two connections of the example watcher: to the API server and to the witness.
+//! Connects the example watcher to the API server and to the witness.
 //!
-//! This module handles TLS, time limits and the retries of a report. The watcher uses plain hyper, with one connection
-//! per request to the API server. An abandoned watch closes its connection, so the next watch does not use the same
-//! dead connection.
+//! This module handles TLS, time limits, and repeated attempts to send a report. The watcher uses plain hyper, with one
+//! connection per request to the API server. An abandoned watch closes its connection, so the next watch does not use
+//! the same dead connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 const LIST_BYTES_MAX: usize = 64 << 20;
 /// The longest `Retry-After` that the watcher obeys.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
-/// Number of attempts of a report. A witness that is away for longer will not come back.
+/// Maximum number of attempts to send a report. A witness that cannot be reached for longer will not come back.
 const REPORT_TRIES: u32 = 10;
 const REPORT_PAUSE: Duration = Duration::from_millis(300);
 
@@ -41,13 +41,13 @@ pub struct Api {
     retry_after: Duration,
 }
 
-/// The bearer token. A token file may be replaced at any time, so it is read for every request.
+/// The bearer token. A token file may be replaced at any time, so the file is read for every request.
 enum Token {
     Fixed(String),
     File(PathBuf),
 }
 
-/// An answer that is being read. Dropping it closes the connection.
+/// An answer that is being read. Dropping the value closes the connection.
 pub struct Stream {
     pub body: Incoming,
     connection: AbortHandle,
@@ -119,7 +119,7 @@ impl Api {
         serde_json::from_slice(&body.to_bytes()).context("the list is not JSON")
     }
 
-    /// Sends any request. Returns status code and body.
+    /// Sends a request with any method and body. Returns status code and body of the answer.
     pub async fn ask(&mut self, method: &str, path: &str, body: Option<Value>) -> anyhow::Result<(u16, Value)> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let (response, connection) = self.exchange(method, path, body).await?;
@@ -153,7 +153,8 @@ impl Api {
         timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")?
     }
 
-    /// Sends a GET request whose answer is read in pieces. `None` if the status is 410.
+    /// Sends a GET request whose answer is read in chunks, such as a watch. Returns `None` if the status of the answer
+    /// is 410.
     pub async fn open(&mut self, path: &str) -> anyhow::Result<Option<Stream>> {
         self.retry_after = Duration::ZERO;
         let (response, connection) = self.exchange("GET", path, String::new()).await?;
@@ -194,7 +195,7 @@ impl Witness {
         Ok(Self { at: Some((authority, path)) })
     }
 
-    /// Reports all lines in order and empties the list. Retries while the witness cannot be reached.
+    /// Reports all lines in order and empties the list. Repeats the report while the witness cannot be reached.
     pub async fn post(&self, lines: &mut Vec<String>) -> anyhow::Result<()> {
         if lines.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The example watcher without planted bugs: the functions that a bug would change do nothing here. The compiler
-//! removes these functions.
+//! For the example watcher without planted bugs: functions that change nothing, in place of the planted bugs. The
+//! compiler removes these functions.
 
 #![expect(clippy::unused_self, reason = "the same functions as `bugs`, which has something to ask")]
 
@@ -7,8 +7,8 @@
 pub struct Bug;
 
 impl Bug {
-    /// Ends the program if a bug is requested, because this build has none. Otherwise a clean program would run under
-    /// the bug's name.
+    /// Ends the program if a bug is requested, because this build has none. Otherwise a program without the bug would
+    /// run under the bug's name.
     pub fn from_environment() -> Self {
         if std::env::var_os("LONGHAUL_PLANTED_BUG").is_some() {
             eprintln!("LONGHAUL_PLANTED_BUG is set, and this program has no bugs: `example-watcher-planted` has them");

@@ -1,10 +1,10 @@
-//! An example subject to copy: a program that watches one resource and reports every change that it saw to the witness.
+//! An example of a subject: a program that watches one resource and reports every observed change to the witness.
 //!
-//! The program lists, and then watches from the list's version. After 410 it lists again and reports the differences.
-//! The program never waits without a time limit. `KUBECONFIG` names the API server, and `LONGHAUL_WITNESS_URL` the
-//! receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (of several resources, the
-//! first one is watched). If several watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The
-//! program depends on nothing else of the harness.
+//! The program lists all objects, and then watches from the list's version. After 410 the program lists again and
+//! reports the differences. The program never waits without a time limit. `KUBECONFIG` names the API server, and
+//! `LONGHAUL_WITNESS_URL` the receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource
+//! (of several resources, the first one is watched). If several watchers run, `LONGHAUL_LEASE` names the Lease that
+//! decides which watcher reports. The program uses nothing else of the harness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -22,14 +22,14 @@ const DEFAULT_RESOURCE: &str = "packages.longhaul.dev/v1alpha1";
 /// `timeoutSeconds` of each watch. A watch that is silent for longer is dead, even if its connection looks open.
 const WATCH_ENDS_AFTER_S: u64 = 15;
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// The first pause after a failure, and the longest pause. Each pause is twice as long as the one before. `Retry-After`
-/// can make a pause longer.
+/// The first pause after a failure, and the longest pause. Each pause is twice as long as the pause before.
+/// `Retry-After` can make a pause longer.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Longest line in bytes. Objects are at most 1.5 MiB, so a longer line is not an event.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// The known state of one object. The key is the uid, because another object may get the same name later.
+/// The known state of one object. Objects are known by their uid, because another object may get the same name later.
 struct Known {
     namespace: String,
     name: String,
@@ -39,7 +39,7 @@ struct Known {
 enum End {
     /// The next watch continues from the last version.
     Resume,
-    /// The version is too old: only a list can show the present state.
+    /// The version is too old to continue from: only a list can show the present state.
     Gone,
 }
 
@@ -55,7 +55,7 @@ struct Watcher {
     version: String,
     /// Lines that the witness has not received yet.
     lines: Vec<String>,
-    /// Whether this process is the one that reports, if several watchers run.
+    /// Whether this process is the watcher that reports, if several watchers run.
     leads: Option<Leads>,
     led: bool,
 }
@@ -154,8 +154,8 @@ impl Watcher {
         }
     }
 
-    /// Reports to the witness, if this process is the one that reports. When it begins to report, it reports all its
-    /// objects, because it cannot know which were reported before.
+    /// Sends waiting lines to the witness, if this process is the watcher that reports. When a process begins to
+    /// report, it reports all its objects, because it cannot know which were reported before.
     async fn tell(&mut self) -> anyhow::Result<()> {
         if let Some(leads) = self.leads.as_ref().map(Leads::leads) {
             let begins = leads && !std::mem::replace(&mut self.led, leads);
@@ -205,7 +205,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Records a deletion. A deletion that only a list shows has no version of its own; the last known version is used.
+    /// Records the deletion of an object. A deletion that only a list shows has no version of its own; the last known
+    /// version is used.
     fn deleted(&mut self, uid: &str, version: Option<String>) {
         let Some(mut known) = self.known.remove(uid) else { return };
         if self.bug.misses_deletes() {

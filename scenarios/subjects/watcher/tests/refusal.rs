@@ -1,5 +1,5 @@
-//! Tests that the program without bugs refuses to run under the name of a bug. The observations of the example watcher
-//! are tested like those of every subject (`scenarios/tests/e2e`).
+//! Tests that the example watcher without bugs refuses to run under the name of a bug. Other tests of the example
+//! watcher are in `scenarios/tests/e2e`, as for every subject.
 
 use std::process::Command;
 

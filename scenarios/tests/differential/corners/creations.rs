@@ -1,4 +1,4 @@
-//! Sequences with creations that store nothing, and with server-side apply of missing objects.
+//! Sequences of requests with creations that store nothing, and with server-side apply of objects that do not exist.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,8 @@ pub fn all() -> Vec<Sequence> {
     ]
 }
 
-/// Access reviews that are refused. Accepted reviews are left out, because rights differ between the servers.
+/// Requests for access reviews that the servers refuse. Accepted access reviews are left out, because rights differ
+/// between the servers.
 fn reviews() -> Vec<Step> {
     let (access, who) = ("/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1");
     let (any, own) = (format!("{access}/subjectaccessreviews"), format!("{access}/selfsubjectaccessreviews"));

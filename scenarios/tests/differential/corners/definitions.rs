@@ -1,4 +1,4 @@
-//! Sequences with definitions of custom resources, and with objects of newly defined kinds.
+//! Sequences of requests with definitions of custom resources, and with objects of newly defined kinds.
 
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ fn versions() -> Vec<Step> {
     ]
 }
 
-/// Watches of objects whose definition is replaced. Each watch ends early by itself, or with 410.
+/// Watches of objects whose definition is replaced. Each of these watches ends by itself or with 410.
 fn replaced() -> Vec<Step> {
     let path = path();
     let other = path.replace("/v1/", "/v2beta1/");

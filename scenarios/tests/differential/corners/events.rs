@@ -1,4 +1,4 @@
-//! Sequences with both APIs of events, `v1` and `events.k8s.io/v1`.
+//! Sequences of requests to both APIs of events, `v1` and `events.k8s.io/v1`.
 
 use serde_json::json;
 

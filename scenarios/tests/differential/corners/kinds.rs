@@ -1,4 +1,4 @@
-//! Sequences with objects of every built-in kind: defaults, tables for kubectl, and refusals.
+//! Sequences of requests with objects of every built-in kind: defaults, tables for kubectl, and refusals.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub fn all() -> Vec<Sequence> {
     kinds.into_iter().flatten().map(|(path, kind, bodies)| sequence(path, kind, bodies)).collect()
 }
 
-/// `(collection, kind, bodies)`. A `+` marks a namespaced kind.
+/// `(collection, kind, bodies)`. A `+` before a collection marks a namespaced kind.
 type Case = (&'static str, &'static str, Vec<Value>);
 
 fn sequence(path: &str, kind: &str, bodies: Vec<Value>) -> Sequence {
@@ -42,7 +42,7 @@ fn pods(labels: &Value) -> Value {
     json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}})
 }
 
-/// A Pod template with every field that gets defaults.
+/// A Pod template with every field in which the server sets defaults.
 fn rich(labels: &Value) -> Value {
     let container = json!({
         "name": "c", "image": "i", "ports": [{"containerPort": 80}],

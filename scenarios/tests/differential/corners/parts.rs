@@ -1,4 +1,4 @@
-//! Sequences with fields that only a subresource can write, and with the status of a new object.
+//! Sequences of requests with fields that only a subresource can write, and with the status of a new object.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Sequences with unknown fields at every depth of objects of every kind.
+//! Sequences of requests with unknown fields at every depth of objects of every kind.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Sequences with watches: bookmarks, and objects that begin or cease to match a selector.
+//! Sequences of requests with watches: bookmarks, and objects that begin or cease to match a selector.
 
 use serde_json::json;
 
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
-/// The parameter of streaming lists (KEP-3157).
+/// The query parameter of streaming lists (KEP-3157).
 const INITIAL: &str = "sendInitialEvents=true";
 
 pub fn all() -> Vec<Sequence> {

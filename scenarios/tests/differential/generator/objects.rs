@@ -1,10 +1,10 @@
-//! The objects in random sequences: one small body for each kind, valid changes, and invalid ones.
+//! The objects in random sequences of requests: one small body for each kind, with valid and invalid changes.
 //!
-//! `variant` selects one of a few values, so that writes of one sequence affect each other.
+//! The parameter `variant` selects one of a few values, so that writes of one sequence affect each other.
 
 use serde_json::{Value, json};
 
-/// A kind of object in random sequences.
+/// A kind of object in random sequences of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     ConfigMap,
@@ -64,7 +64,7 @@ impl Kind {
         self.row().2
     }
 
-    /// The path of the collection in the sequence's namespace.
+    /// The path of this kind's collection in the sequence's namespace.
     pub fn path(self) -> String {
         self.path_in("{ns}")
     }
@@ -91,7 +91,7 @@ impl Kind {
         object
     }
 
-    /// The fields that differ between kinds.
+    /// The fields of an object that only its kind has.
     pub fn content(self, variant: u8) -> Value {
         let number = variant % 3;
         match self {

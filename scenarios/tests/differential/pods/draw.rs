@@ -8,7 +8,7 @@ use super::dice::Dice;
 use super::schema::{Holds, Types};
 use super::words;
 
-/// The kinds that create pods: `(path of the collection, API version, kind, path of the template)`.
+/// The kinds with a Pod or Pod template: `(path of the collection, API version, kind, path of the template)`.
 pub const KINDS: [(&str, &str, &str, &str); 9] = [
     ("/api/v1/namespaces/{ns}/pods", "v1", "Pod", ""),
     ("/api/v1/namespaces/{ns}/podtemplates", "v1", "PodTemplate", "/template"),
@@ -21,7 +21,7 @@ pub const KINDS: [(&str, &str, &str, &str); 9] = [
     ("/apis/batch/v1/namespaces/{ns}/cronjobs", "batch/v1", "CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
-/// Types in which exactly one of several fields is set. The listed fields may be set in addition.
+/// Types in which exactly one of several fields is set. The fields listed after a type may be set in addition.
 const ONE_OF: [(&str, &[&str]); 8] = [
     ("Volume", &["name"]),
     ("EnvFromSource", &["prefix"]),
@@ -32,9 +32,9 @@ const ONE_OF: [(&str, &[&str]); 8] = [
     ("LifecycleHandler", &[]),
     ("Lifecycle", &[]),
 ];
-/// Sources of volumes and variables that Kubernetes switches off by default.
+/// Sources of volumes and of environment variables that Kubernetes switches off by default.
 const OFF: [&str; 4] = ["clusterTrustBundle", "fileKeyRef", "image", "podCertificate"];
-/// Lists that are never drawn empty.
+/// Fields whose lists are never drawn empty.
 const FILLED: [&str; 6] = ["accessModes", "command", "containers", "monitors", "nodeSelectorTerms", "sources"];
 const HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
 const DEPTH_MAX: usize = 12;
@@ -48,7 +48,7 @@ pub struct Drawn {
     pub object: Value,
 }
 
-/// Draws the object of a seed.
+/// Draws a random object from a seed.
 pub fn draw(types: &Types, seed: u64) -> Drawn {
     let mut dice = Dice::new(seed);
     let (path, api_version, kind, at) = KINDS[usize::try_from(seed).unwrap() % KINDS.len()];
@@ -80,12 +80,12 @@ pub fn draw(types: &Types, seed: u64) -> Drawn {
     Drawn { path, object }
 }
 
-/// Draws a value of a type that is meant to be valid.
+/// Draws a random value of the type `name` that is meant to be valid.
 pub fn value_of(types: &Types, name: &str, dice: &mut Dice) -> Value {
     Drawing { types, dice, careful: true }.of_type(name, 0)
 }
 
-/// Removes values that are not compared.
+/// Removes values that the tests do not compare.
 ///
 /// - A real server does not answer for a Job that has a success policy but no completions: its handler panics.
 /// - For the mock, an empty list or map is the same as an absent one. A real server distinguishes them in three places:
@@ -276,7 +276,7 @@ fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// In most objects, makes values consistent that were drawn separately.
+/// In most objects, makes separately drawn values consistent with each other.
 fn fit(object: &mut Value, kind: &str, at: &str, dice: &mut Dice) {
     let Some(template) = object.pointer_mut(at) else { return };
     if kind != "Pod" && dice.percent(97) {
@@ -379,7 +379,7 @@ fn fit_container(container: &mut Value, list: &str, dice: &mut Dice) {
     fields.retain(|_, value| !value.is_null());
 }
 
-/// Makes one value invalid, or at least unusual.
+/// Makes one value of an object invalid, or at least unusual.
 pub fn spoil(object: &mut Value, dice: &mut Dice) {
     let mut places = Vec::new();
     list_places(object, String::new(), &mut places);
@@ -403,7 +403,7 @@ pub fn spoil(object: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// Collects the JSON pointers of all values.
+/// Collects the JSON pointers of all values in `value`.
 pub fn list_places(value: &Value, at: String, places: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -1,6 +1,6 @@
 //! The types of Pods and of kinds that create Pods, as the real server publishes them.
 //!
-//! This module reads `/openapi/v3`: the fields of each type, and their types.
+//! This module reads the fields of each type, and the types of the fields, from `/openapi/v3`.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub enum Holds {
     Number,
     Flag,
     Quantity,
-    /// A number or a text.
+    /// Either a number or a text.
     Either,
     Time,
     Json,
@@ -38,7 +38,7 @@ impl Types {
         Self::read(endpoint, &DOCUMENTS, "the-types").await
     }
 
-    /// Reads the types from these OpenAPI documents. The server must not know `namespace` yet.
+    /// Reads the types from these OpenAPI documents. `namespace` must not exist on the server.
     pub async fn read(endpoint: &Endpoint, documents: &[&str], namespace: &str) -> anyhow::Result<Self> {
         let steps = documents.iter().map(|path| Step::get(*path)).collect();
         let sequence = Sequence { name: "the types".to_owned(), steps };

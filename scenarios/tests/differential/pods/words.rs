@@ -1,10 +1,10 @@
-//! Usual values of fields, so that many random objects are valid.
+//! Usual values of Pod fields, so that many random objects are valid.
 //!
-//! The tables have values by type and field. A field that is in no table gets an arbitrary plain word.
+//! The tables of this module have values by type and field. A field that is in no table gets an arbitrary plain word.
 
 use super::dice::Dice;
 
-/// `(type or *, field, texts)`. The first entry that matches is used.
+/// `(type or *, field, texts)`. For a field, the first entry that matches is used.
 const TEXTS: &[(&str, &str, &[&str])] = &[
     ("PodSpec", "hostname", &["a", "b-1"]),
     ("PodSpec", "subdomain", &["a", "b-1"]),
@@ -109,7 +109,7 @@ const TEXTS: &[(&str, &str, &[&str])] = &[
     ("*", "targetContainerName", &["c0"]),
 ];
 
-/// `(type or *, field, numbers)`. The first entry that matches is used.
+/// `(type or *, field, numbers)`. For a field, the first entry that matches is used.
 const NUMBERS: &[(&str, &str, &[i64])] = &[
     ("ContainerPort", "containerPort", &[80, 8080, 443]),
     ("ContainerPort", "hostPort", &[80, 8080, 0]),

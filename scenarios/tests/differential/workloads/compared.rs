@@ -1,13 +1,13 @@
 //! Makes workload objects of both servers comparable, and compares them.
 //!
-//! This module replaces random values (uids, revisions, times, addresses, random names, hashes of templates), and has
-//! the list of intended differences.
+//! This module replaces random values (uids, revisions, times, addresses, names, hashes of templates), and has the list
+//! of intended differences.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Intended differences of the mock, as substrings of a JSON pointer.
+/// Intended differences between the mock and a real server, as substrings of a JSON pointer.
 const MEANT: [&str; 3] = [
     // The mock does not protect claims and volumes in use: `mocks/DIFFERENCES.md`.
     "/metadata/finalizers",
@@ -15,7 +15,8 @@ const MEANT: [&str; 3] = [
     "/spec/clusterIP",
     "/spec/claimRef/resourceVersion",
 ];
-/// The annotation with the time of the newest Pod change that led to the write. That time differs in each run.
+/// The annotation of `Endpoints` and `EndpointSlices` with the time of the newest Pod change that led to the write. The
+/// time in this annotation differs in each run.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// The Service of the API server itself, which each server creates.
 const OWN: &str = "kubernetes";
@@ -52,7 +53,7 @@ fn side(lists: &[Value]) -> Vec<Value> {
     all.collect()
 }
 
-/// Random names and their replacements. The longest come first, so that no name is a part of a later one.
+/// Random names and their replacements. The longest names come first, so that no name is a part of a later name.
 fn names(lists: &[Value]) -> Vec<(String, String)> {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for item in lists.iter().flat_map(items) {
@@ -154,7 +155,7 @@ fn drop_volatile(item: &mut Value) {
     }
 }
 
-/// The unintended differences.
+/// Collects the unintended differences between two objects.
 pub fn differences(real: &Value, mock: &Value, at: &str, found: &mut Vec<String>) {
     if real == mock || MEANT.iter().any(|meant| at.contains(meant)) {
         return;

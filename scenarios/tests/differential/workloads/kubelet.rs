@@ -33,7 +33,7 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Creates a volume for each claim. The real controller then binds the claim.
+/// Creates a volume for each claim that is not bound. After that, the real controller binds the claim.
 async fn claims(api: &mut Api) {
     for claim in api.get("/api/v1/persistentvolumeclaims").await["items"].as_array().cloned().unwrap_or_default() {
         if text(&claim, "/status/phase") == "Bound" {

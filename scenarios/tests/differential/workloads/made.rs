@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Kind, name, label `app` of the Pods, and the spec without selector and template.
+/// For each object: kind, name, label `app` of the Pods, and the spec without selector and template.
 const OBJECTS: &str = "
 - {kind: Service, name: web, app: web, spec: {}}
 - {kind: Service, name: db, app: db, spec: {clusterIP: None}}
@@ -24,7 +24,8 @@ const OBJECTS: &str = "
 - {kind: Job, name: waits, app: work, spec: {suspend: true}}
 ";
 
-/// The changes in steps: kind, name, and a patch of the spec. `image` stands for the image in the template.
+/// The changes of the workload objects, in several steps: kind, name, and a patch of the spec. In a patch, `image`
+/// stands for the image in the Pod template.
 const STEPS: &str = "
 - step: another template
   patches:
@@ -53,7 +54,7 @@ fn read(text: &str) -> Vec<Value> {
     serde_saphyr::from_str(text).unwrap()
 }
 
-/// The collection of a kind, and its API version.
+/// The path of a kind's collection, and the kind's API version.
 fn place(kind: &str) -> (String, &'static str) {
     let (root, version, plural) = match kind {
         "Service" => ("api", "v1", "services"),
@@ -102,7 +103,7 @@ pub fn objects() -> Vec<(String, Value)> {
     read(OBJECTS).into_iter().map(object).collect()
 }
 
-/// All steps of changes, each with its patches and the path of each patched object.
+/// All steps of changes, each with the patches and the path of each patched object.
 pub fn steps() -> Vec<(String, Vec<(String, Value)>)> {
     let patch = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or_default();

@@ -1,8 +1,9 @@
 //! The expected hits of the faults in an example of `docs/faults.md`.
 //!
-//! The page states the hits in a comment before the example, one entry for each fault: `<!-- hits: 1, 2 to 4, 3+, -
-//! -->`. `-`, or no comment, means that the fault's own keys decide the number: its count, its selected requests, or
-//! its single time. If the keys of a fault do not decide the number, the comment must.
+//! The document states the hits in a comment before the example, one entry for each fault: `<!-- hits: 1, 2 to 4, 3+, -
+//! -->`. The entry `-`, or no comment, means that the fault's own keys decide the number of hits: its count, its
+//! selected requests, or its single time. If the keys of a fault do not decide the number of hits, the comment must
+//! state it.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hits {
     pub least: u64,
-    /// The highest allowed number; `None` if there is no limit.
+    /// The highest allowed number of hits; `None` if there is no limit.
     pub most: Option<u64>,
 }
 
@@ -41,7 +42,7 @@ impl fmt::Display for Hits {
     }
 }
 
-/// The expected hits of each fault. `comment` is the text before the example, if there is one.
+/// The expected hits of each fault of an example. `comment` is the text before the example, if there is one.
 pub fn meant(comment: Option<&str>, faults: &[Value]) -> Result<Vec<Hits>, String> {
     let words: Vec<&str> = comment.map_or(vec!["-"; faults.len()], |text| text.split(", ").collect());
     if words.len() != faults.len() {

@@ -16,12 +16,12 @@ use crate::support::{Ended, longhaul};
 
 /// Time limit until every fault has enough hits.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Number of pulls after all faults have enough hits. A fault may hit none of these pulls.
+/// Number of further pulls after all faults have enough hits. A fault may miss these further pulls.
 const MORE_PULLS: usize = 3;
 /// Time limit of a read, because a faulty registry may never answer.
 const READS_FOR: Duration = Duration::from_millis(400);
 
-/// The differences between the run and the page; empty if every fault had the expected hits.
+/// Injects the faults and returns the differences from the document; empty if every fault had the expected hits.
 pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     let parsed: Vec<Fault> = faults.iter().map(|fault| serde_json::from_value(fault.clone()).unwrap()).collect();
     if let Err((index, error)) = check_all(&parsed) {
@@ -77,7 +77,7 @@ fn pull(address: SocketAddr, repository: &str, tag: &str) {
     ask(address, "GET", &format!("/v2/{repository}/referrers/{digest}"));
 }
 
-/// The bytes of an answer until its end or until the time limit.
+/// The bytes of the registry's answer, until its end or until the time limit.
 fn ask(address: SocketAddr, method: &str, path: &str) -> String {
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;

@@ -1,4 +1,4 @@
-//! Two small clients: one for the API server, one for the seed.
+//! Two small clients: one for the API server, and one for the injected program.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 /// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client of the API server with one connection, which is opened again if it breaks.
+/// A client of the API server with one connection, which is opened again if the connection breaks.
 pub struct Api {
     address: SocketAddr,
     tls: Arc<rustls::ClientConfig>,
@@ -89,13 +89,13 @@ impl Api {
         answer
     }
 
-    /// Patches an object or a subresource with a merge patch. Returns `false` if it does not exist.
+    /// Patches an object or a subresource with a merge patch. Returns `false` if the object does not exist.
     pub async fn merge(&self, path: &str, patch: &Value) -> bool {
         self.call(Method::PATCH, path, Some(patch)).await.0 < 300
     }
 }
 
-/// Sends one request to the seed.
+/// Sends one request to the injected program.
 pub async fn ask(
     address: SocketAddr,
     method: &str,
@@ -106,7 +106,7 @@ pub async fn ask(
     ask_with(address, method, path, range.as_slice()).await
 }
 
-/// One request to the seed with any headers.
+/// Sends one request with any headers to the injected program.
 pub async fn ask_with(
     address: SocketAddr,
     method: &str,

@@ -1,8 +1,8 @@
-//! Simulates the kubelet of one node: mounts `ConfigMaps` as a kubelet does, starts the seed as a process, and reports
-//! its status to the API server.
+//! Simulates the kubelet of one node: mounts `ConfigMaps`, starts the injected program as a process, and reports its
+//! status to the API server.
 //!
-//! Files are mounted as kubelet's atomic writer does (`pkg/volume/util/atomic_writer.go`). The files lie in a folder
-//! whose name is a time, the link `..data` leads to the folder, and each key is a link through `..data`.
+//! Files are written as by kubelet's atomic writer (`pkg/volume/util/atomic_writer.go`). The mounted files are in a
+//! folder whose name is a time, the link `..data` leads to this folder, and each key is a link through `..data`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio::process::{Child, Command};
 
 use super::api::{Api, ask};
 
-/// Interval of requests for Pods.
+/// Interval of the kubelet's requests for Pods.
 const LOOK: Duration = Duration::from_millis(50);
 pub const NODE: &str = "node";
 /// The container image that the node already has.
@@ -29,23 +29,23 @@ pub const IMAGE: &str = "registry.example/base:1";
 
 /// The files of one volume.
 pub type Files = BTreeMap<String, Vec<u8>>;
-/// A function that changes the mounted files.
+/// A function that changes the files of a volume before they are mounted.
 pub type Tamper = dyn Fn(&mut Files) + Send + Sync;
 
-/// The state of the kubelet that tests can read.
+/// The state of the simulated kubelet that tests can read.
 #[derive(Default)]
 pub struct Seen {
-    /// The seed's address, as long as the seed serves.
+    /// The injected program's address, as long as the program serves.
     pub address: Option<SocketAddr>,
-    /// The peak memory of the last seed that served, as the kernel counts it (`VmHWM`).
+    /// The peak memory of the last injected program that served, as the kernel counts it (`VmHWM`).
     pub peak_rss_kib: Option<u64>,
-    /// Exit code and last output of the last seed that has ended.
+    /// Exit code and last output of the last injected program that has ended.
     pub ended: Option<(i32, String)>,
-    /// Number of seeds started so far.
+    /// Number of injected programs started so far.
     pub started: u32,
 }
 
-/// A running kubelet. Dropping it ends the kubelet and its seed.
+/// A running simulated kubelet. Dropping the value ends the kubelet and the injected program.
 pub struct Kubelet {
     pub seen: Arc<Mutex<Seen>>,
     task: tokio::task::JoinHandle<()>,
@@ -136,7 +136,8 @@ impl Work {
         }
     }
 
-    /// Mounts the volumes of a Pod and starts its program. `None` if a mount failed; the next look tries again.
+    /// Mounts the volumes of a Pod and starts its program. Returns `None` if a mount failed; the kubelet tries again at
+    /// its next request for Pods.
     async fn begin(&mut self, pod: &Value) -> Option<Running> {
         self.count += 1;
         let folder = self.folder.join(format!("pod-{}", self.count));
@@ -230,7 +231,7 @@ impl Work {
         }
     }
 
-    /// Ends the seed as a kubelet does: SIGTERM, the grace period, and then the deletion of the Pod.
+    /// Ends the injected program as a kubelet does: SIGTERM, the grace period, and then the deletion of the Pod.
     async fn end(&self, pod: &Value, one: Option<Running>) {
         if let Some(mut one) = one {
             if let Some(id) =

@@ -1,5 +1,5 @@
-//! Tests a payload that contains a symbolic link. The injector never writes a link, but an attacker could. The test
-//! runs the seed alone, without a cluster.
+//! Tests a payload that contains a symbolic link. The injector never writes a link into a payload, but an attacker
+//! could. The test runs the injected program alone, without a cluster.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ fn header(name: &str, bytes: usize, kind: u8, target: &str) -> Vec<u8> {
     block
 }
 
-/// Writes a payload whose only blob is a link to `target`. Returns the arguments for the seed.
+/// Writes a payload whose only blob is a link to `target`. Returns the arguments for the injected program.
 fn payload(folder: &Path, target: &Path) -> Vec<String> {
     let catalog = "longhaul-catalog 1\nrepository a\n";
     let mut archive = header("catalog", catalog.len(), b'0', "");

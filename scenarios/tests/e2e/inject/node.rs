@@ -1,5 +1,5 @@
-//! Tests an injection on a real node. A kubelet mounts the chunks, a container runtime pulls from the seed by digest,
-//! and a Pod runs the pulled image. A webhook must allow the Pods of that namespace.
+//! Tests an injection on a real node. A kubelet mounts the chunks, a container runtime pulls from the injected program
+//! by digest, and a Pod runs the pulled image. A webhook must allow the Pods of the injected image.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::support::longhaul;
 
 /// Number of random bytes in the image.
 const LAYER_BYTES: usize = 210_000_000;
-/// The largest chunk size. A kubelet requests each chunk, at most five a second, and these requests take most of the
-/// time.
+/// The chunk size in bytes, the largest that is possible. A kubelet requests at most five chunks a second, and these
+/// requests take most of the injection's time.
 const CHUNK_BYTES: &str = "1048576";
 const PATIENCE: Duration = Duration::from_mins(2);
-/// The program in the image: it reads the whole layer and prints the digest.
+/// The program in the image, which reads the whole layer and prints its digest.
 const PROGRAM: &str = "/usr/bin/sha256sum";
 /// The namespace whose Pods the webhook reviews.
 const WATCHED: &str = "watched";
@@ -63,8 +63,8 @@ impl<'a> Node<'a> {
         self.path("state/longhaul/clusters/node/kubeconfig")
     }
 
-    /// The machine's address for the node: the first address of the network block in which the API server has the
-    /// second.
+    /// The machine's address for the node: the first address of a network block in which the API server has the second
+    /// address.
     fn near(&self) -> Ipv4Addr {
         let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
         let server = text.lines().find_map(|line| line.trim().strip_prefix("server: ")?.split("://").nth(1)).unwrap();
@@ -73,7 +73,8 @@ impl<'a> Node<'a> {
         Ipv4Addr::new(a, b, c, 1)
     }
 
-    /// Writes an archive of an image with `LAYER_BYTES` of incompressible data. Returns what its program must print.
+    /// Writes an archive of an image with `LAYER_BYTES` of incompressible data. Returns the output that the image's
+    /// program must print.
     fn pack(name: &str, to: &Path) -> String {
         let bytes = noise(LAYER_BYTES, "node");
         let digest = hex::encode(Sha256::digest(&bytes));
@@ -106,8 +107,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Runs the service as a webhook on this machine, for Pods of namespaces with its label. No other webhook is
-    /// registered, and requests that the service does not answer are refused.
+    /// Runs the service as a webhook on this machine, for Pods of namespaces with the service's label. No other webhook
+    /// is registered, and the API server refuses requests that the service does not answer.
     fn watch_over(&mut self, service: &Path) {
         let near = self.near();
         let authority = mock_pki::Authority::generate("test").unwrap();
@@ -165,7 +166,8 @@ fn pod(name: &str, image: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}})
 }
 
-/// The peak memory of the seed in its Pod. Only one node runs at a time, and the node's processes are in its cgroup.
+/// The peak memory of the injected program in its Pod. Only one node runs at a time, so the only process with this
+/// program's name below `/kubepods/` is found.
 fn seed_peak_kib() -> Option<u64> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,5 +1,5 @@
-//! Compares the seed with the mock registry: both get the same pulls, those of the mock registry's own tests. Real
-//! clients also copy images out of the seed.
+//! Compares the injected program with the mock registry: both get the pulls of the mock registry's own tests. Real
+//! clients also copy images out of the injected program.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,8 +12,8 @@ use tokio::process::Command;
 use super::api::ask_with;
 use super::world::{NAME, Programs, Setup, World};
 
-/// Response headers that registry clients read. The mock registry allows caching as `distribution` does. The seed is
-/// temporary and sends no such header.
+/// Response headers that registry clients read. The mock registry allows caching of answers, as `distribution` does.
+/// The injected program is temporary and sends no header that allows caching.
 const HEADERS: [&str; 7] = [
     "content-type",
     "content-length",
@@ -64,8 +64,8 @@ fn sha(bytes: &[u8]) -> impl AsRef<[u8]> {
     <sha2::Sha256 as sha2::Digest>::digest(bytes)
 }
 
-/// The seed answers every pull as the mock registry does: images of both formats, whole and in ranges, and missing
-/// content.
+/// The injected program answers every pull as the mock registry does: images of both formats, whole and in ranges, and
+/// missing content.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn the_seed_answers_pulls_as_the_mock_registry_does() {
@@ -150,7 +150,7 @@ async fn the_seed_answers_pulls_as_the_mock_registry_does() {
     registry.shutdown().await;
 }
 
-/// Runs a program to its end. Returns the output, or `None` if the program is not installed.
+/// Runs a program to its end. Returns the program's output, or `None` if the program is not installed.
 pub async fn tool(name: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(name);
     match tokio::time::timeout(PATIENCE, command.args(arguments).kill_on_drop(true).output()).await.expect("it ends") {
@@ -166,7 +166,7 @@ pub async fn tool(name: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// The digest of the only image in an OCI layout. Checks that every blob has the digest in its name.
+/// The digest of the only image in an OCI layout. Also checks that every blob in the layout has the digest in its name.
 fn digest_in(layout: &Path) -> String {
     for blob in std::fs::read_dir(layout.join("blobs/sha256")).unwrap() {
         let blob = blob.unwrap();
@@ -177,7 +177,7 @@ fn digest_in(layout: &Path) -> String {
     index["manifests"][0]["digest"].as_str().unwrap().to_owned()
 }
 
-/// skopeo and crane copy the injected images out of the seed unchanged.
+/// skopeo and crane copy the injected images out of the injected program unchanged.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn skopeo_and_crane_pull_what_was_put_in() {

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use super::pulls::tool;
 use super::world::{Programs, Setup, World};
 
-/// Images of the registry, so many that each kind of signature is present.
+/// The images of the registry, so many that each kind of signature is present.
 const POPULATION: Population = Population { count: 48, seed: 5, signed: true };
 
 /// A registry with signed images, and the keys to verify them.
@@ -37,8 +37,8 @@ impl Signed {
         &self.images.iter().find(|image| image.signing == Some(signing)).unwrap().reference
     }
 
-    /// A policy for images of any registry: signatures by the release key, and in the folder `keyless` signatures by
-    /// the certified signer.
+    /// A policy for images of any registry: they need signatures by the release key, and in the folder `keyless`
+    /// signatures by the certified signer.
     fn configuration(&self, host: &str) -> String {
         let path = self.keys.join(format!("{}.yaml", host.replace(':', "-")));
         let holder = json!({"name": "release", "keyless": {"issuer": HOLDER.issuer, "subject": HOLDER.subject}});
@@ -59,7 +59,7 @@ impl Signed {
 }
 
 /// Images signed in both forms, with and without keys, are sent only because `--verify` accepts them. A client of the
-/// seed can verify them again.
+/// injected program can verify these images again.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn signatures_travel_and_hold_at_the_other_end() {
@@ -100,8 +100,8 @@ async fn signatures_travel_and_hold_at_the_other_end() {
     signed.registry.shutdown().await;
 }
 
-/// If one image of several is not valid, its class is reported and nothing is sent. If only one image of an index is
-/// sent, the signature of the index is left out.
+/// If one image of several is not valid, the injector reports the class of its error and sends nothing. If only one
+/// image of an index is sent, the signature of the index is left out.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_is_not_verified_is_not_sent() {

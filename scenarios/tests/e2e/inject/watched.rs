@@ -1,4 +1,5 @@
-//! Runs the service beside an injection. The service watches Packages in the API server that receives the chunks.
+//! Runs the service beside an injection. The service watches Packages in the API server to which the injector sends
+//! chunks.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -29,14 +30,14 @@ pub struct Watcher {
     health: SocketAddr,
 }
 
-/// Writes of Packages in a background task, with the record of their results.
+/// A background task that writes Packages, and the results of its writes.
 pub struct Churn {
     stop: oneshot::Sender<()>,
     writing: JoinHandle<()>,
 }
 
 impl Watcher {
-    /// Starts the service. Returns after its first list.
+    /// Starts the service. Returns after the service's first list.
     pub async fn start(world: &World) -> Self {
         let folder = world.folder.path();
         std::fs::write(folder.join("watcher.kubeconfig"), world.server.kubeconfig(WATCHER).unwrap()).unwrap();
@@ -72,12 +73,12 @@ impl Watcher {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id().unwrap()), "5").unwrap();
     }
 
-    /// The service's peak memory since the kernel's counter was last reset.
+    /// The service's peak memory in KiB since the kernel's counter was last reset.
     pub fn peak_kib(&self) -> u64 {
         peak_rss_kib(self.child.id().unwrap()).unwrap()
     }
 
-    /// A counter of the service's metrics, summed over all labels except those of its own routine work.
+    /// A counter of the service's metrics, summed over all series except those of its own routine work.
     pub async fn metric(&self, name: &str) -> u64 {
         let answer = ask(self.health, "GET", "/metrics", None).await.unwrap();
         let text = String::from_utf8_lossy(answer.body()).into_owned();
@@ -90,7 +91,7 @@ impl Watcher {
 }
 
 impl Churn {
-    /// Creates, changes and deletes Packages until stopped.
+    /// Starts to create, change and delete Packages, until it is stopped.
     pub fn start(api: Arc<Api>) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let writing = tokio::spawn(async move {
@@ -123,7 +124,7 @@ impl Churn {
     }
 }
 
-/// Collects the committed versions of Packages. The task ends with the object named `last`.
+/// Collects the committed versions of Packages. The task ends with the write of the object named `last`.
 pub fn commits(world: &World, last: &'static str) -> JoinHandle<BTreeSet<String>> {
     let mut tail = world.server.tail();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! A cluster of one node in the mock API server, an image to inject, and the checks of the result.
+//! A cluster of one node in the mock API server, an image to inject, and the checks of an injection.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,11 +24,11 @@ pub const INJECTOR: &str = "injector";
 pub const WATCHER: &str = "watcher";
 /// The name that the injected image gets.
 pub const NAME: &str = "team/app:1";
-/// The allowed peak memory of the static seed, for any payload.
+/// The allowed peak memory of the static injected program, for any payload.
 pub const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
 
-/// Paths of injector and seed. Prints a message and returns `None` if they are not built. The seed must be the released
-/// one, because no other build fits into a `ConfigMap`.
+/// Paths of injector and injected program. Prints a message and returns `None` if one is not built. The injected
+/// program must be built as for a release, because no other build fits into a `ConfigMap`.
 pub struct Programs {
     pub service: PathBuf,
     pub seed: PathBuf,
@@ -39,13 +39,14 @@ impl Programs {
         Some(Self { service: program("longhaul-service")?, seed: seed("longhaul-seed")? })
     }
 
-    /// Like [`Self::find`], but the programs have bugs that can be switched on.
+    /// Finds the programs as [`Self::find`] does, but programs with bugs that can be switched on.
     pub fn planted() -> Option<Self> {
         Some(Self { service: program("longhaul-service-planted")?, seed: seed("longhaul-seed-planted")? })
     }
 }
 
-/// The static seed. `cargo xtask test` builds it if Rust's standard library for its target is installed.
+/// The path of the static injected program. `cargo xtask test` builds the injected program if Rust's standard library
+/// for its target is installed.
 fn seed(name: &str) -> Option<PathBuf> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let built = program("longhaul-seed")?.parent()?.parent()?.join(&target).join("seed").join(name);
@@ -70,7 +71,7 @@ pub struct World {
 pub struct Image {
     pub layout: PathBuf,
     pub blobs: BTreeMap<String, Vec<u8>>,
-    /// The index's digest.
+    /// The digest of the image's index.
     pub digest: String,
 }
 
@@ -81,7 +82,7 @@ pub struct Setup {
     pub layer_bytes: usize,
     pub chunk_bytes: u32,
     pub tamper: Arc<Tamper>,
-    /// Environment variables for the seed.
+    /// Environment variables for the injected program.
     pub environment: Vec<(String, String)>,
 }
 
@@ -127,7 +128,7 @@ impl World {
         self.command("apply", &[&arguments[..], more].concat())
     }
 
-    /// Runs a command to its end. Returns exit code and output.
+    /// Runs a command to its end. Returns the command's exit code and output.
     pub async fn run(&self, mut command: Command) -> (i32, String) {
         let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("it ends in time").unwrap();
         let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -158,7 +159,7 @@ impl World {
         self.api.items(list).await.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Starts `inject apply`, waits until this many chunks are written, and kills it.
+    /// Starts `inject apply`, waits until this many chunks are written, and kills the process.
     pub async fn killed_after(&self, chunks: usize) {
         let mut tail = self.server.tail();
         let mut child: Child = self.apply(&["--parallel", "1"]).spawn().unwrap();
@@ -185,7 +186,8 @@ impl World {
     // ---- judges: each returns the mistakes, or nothing
     // ------------------------------------------------------------------
 
-    /// Checks that the seed serves all injected content, with its bytes, types and digests, and nothing else.
+    /// Checks that the injected program serves all injected content, with its bytes, types and digests, and nothing
+    /// else.
     pub async fn served(&self) -> Vec<String> {
         let Some(address) = self.kubelet.seen.lock().address else { return vec!["nothing is served".to_owned()] };
         self.image.served_at(address).await
@@ -203,7 +205,7 @@ impl World {
         left
     }
 
-    /// Checks that the seed's memory stayed below its limit.
+    /// Checks that the injected program's memory stayed below its limit.
     pub fn memory(&self) -> Vec<String> {
         let peak = self.kubelet.seen.lock().peak_rss_kib;
         match peak {
@@ -214,7 +216,8 @@ impl World {
 }
 
 impl Image {
-    /// Writes an image for two platforms. One platform has a large incompressible layer; both share a small layer.
+    /// Writes an image for two platforms. One of the platforms has a large incompressible layer; both share a small
+    /// layer.
     fn write(layout: &Path, layer_bytes: usize) -> Self {
         let folder = layout.join("blobs/sha256");
         std::fs::create_dir_all(&folder).unwrap();

@@ -1,8 +1,8 @@
 //! Runs the library of documented bugs against the service's watch of Deployments: no replica count is missed.
 //!
-//! Each scenario of the library runs with its faults on `deployments`, while other clients scale Deployments. A
-//! client reads all counts repeatedly. A missed change shows as a count that stays older than the time in which a
-//! correct client recovers.
+//! Each scenario of the library runs with its faults on `deployments`, while other clients scale Deployments. A client
+//! reads all replica counts from the service repeatedly. A missed change shows as a replica count that stays old for
+//! longer than the time in which a correct client recovers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,15 +14,18 @@ use crate::plays::{Seen, play_all, stalled};
 use crate::support::{findings, program, soak};
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/bugs");
-/// Faults that are left out. A restored store changes counts back, which is no mistake of an answer. The test sends no
-/// patches. The watch begins with a list, not with initial events.
+/// Names of faults that these tests leave out. The fault `rewind` changes replica counts back, which is no mistake of
+/// an answer. The test sends no patches, which the fault `patch` needs. The service's watch begins with a list, not
+/// with initial events.
 const OTHER: [&str; 4] = ["rewind", "patch", "initial-end-held", "initial-end-missing"];
 /// Number of Deployments.
 const DEPLOYMENTS: u64 = 40;
-/// Minimum number of scenarios that must be playable. With fewer, the library was not read.
+/// Minimum number of library scenarios that can run with Deployments. If fewer scenarios can be played, the library was
+/// not read completely.
 const BUGS_LEAST: usize = 50;
 
-/// A scenario of the library, changed to Deployments. `None` if its faults belong to another resource.
+/// A scenario of the library whose resource is changed to Deployments. Returns `None` if the scenario's faults belong
+/// to another resource.
 fn for_deployments(path: &Path) -> Option<Value> {
     let mut scenario: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     if scenario["repro"]["httpVersions"].as_array().is_some_and(|versions| !versions.contains(&1.into())) {
@@ -102,8 +105,8 @@ fn nightly_no_count_is_missed_under_any_fault_of_the_library() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// A client with a bug fails the check of the counts: its watch resumes from a refused version, and the check reports
-/// the missed count.
+/// A client with a bug fails the check of replica counts: its watch resumes from a refused version, and the check
+/// reports the missed count.
 #[test]
 #[ignore = "slow"]
 fn a_missed_count_would_be_seen() {

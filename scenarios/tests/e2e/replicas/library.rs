@@ -1,5 +1,5 @@
 //! Runs `longhaul soak` with the scenarios for the API that scales Deployments. Soaks without a bug pass, and each
-//! planted bug breaks its own budget.
+//! planted bug breaks the budget for this bug.
 
 use crate::support::{Soak, program, soak};
 
@@ -49,8 +49,8 @@ fn a_write_that_was_said_to_be_stored_and_was_not_is_lost() {
     caught("lost-update", "api.lost", "which was never committed");
 }
 
-/// While the API server is away, reads return the last known counts with their age. After the outage the counts are
-/// fresh again.
+/// While the API server is away, reads return the last known replica counts with the age of the counts. After the
+/// outage of the API server, replica counts are fresh again.
 #[test]
 #[ignore = "slow"]
 fn nightly_counts_are_told_while_the_api_server_is_away() {

@@ -22,8 +22,8 @@ const MAX_HELD_BYTES_MOST: u64 = 4 << 30;
 const MAX_CONNECTIONS: usize = 1024;
 /// Number of connections that one network address must leave to others: as many as one kube-apiserver keeps idle.
 const CONNECTIONS_FOR_OTHERS: usize = 25;
-/// Default limit of reviews in work. By default, a kube-apiserver sends at most 200 mutating requests at one time; the
-/// limit is enough for two API servers.
+/// Default limit of reviews that are being answered at one time. The limit is enough for two API servers: by default, a
+/// kube-apiserver sends at most 200 mutating requests at one time.
 const MAX_IN_FLIGHT: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +33,11 @@ pub struct Admission {
     pub certificate: PathBuf,
     /// PEM file of the webhook's private key; an empty path if `own` is set.
     pub key: PathBuf,
-    /// Settings of certificates that the replicas make, instead of the files `certificate` and `key`.
+    /// Settings of certificates that the replicas of the webhook make; they replace the files `certificate` and `key`.
     pub own: Option<OwnCertificates>,
     /// Whether the webhook checks its own registration.
     pub registration: Option<Registration>,
-    /// PEM file with the authorities of client certificates; if set, every caller needs a certificate.
+    /// PEM file with the authorities of client certificates; if the file is set, every caller needs a certificate.
     pub client_ca: Option<PathBuf>,
     /// Accepted names in client certificates; an empty list accepts every name.
     pub client_names: Vec<String>,
@@ -46,9 +46,10 @@ pub struct Admission {
     /// Memory that all callers and registries may use together, in bytes; `None` means half of the memory that this
     /// process may use.
     pub max_held_bytes: Option<usize>,
-    /// Maximum number of reviews in work at one time; further reviews get status 429.
+    /// Maximum number of reviews that are being answered at one time; further reviews get status 429.
     pub max_in_flight: usize,
-    /// Maximum number of reviews in work from one peer, which is a network address or a name in a client certificate.
+    /// Maximum number of reviews from one peer that are being answered; a peer is a network address or a name in a
+    /// client certificate.
     pub max_in_flight_per_peer: usize,
     /// Maximum number of open connections. If more clients connect, the service closes idle connections.
     pub max_connections: usize,

@@ -1,7 +1,7 @@
 //! Policies as Kubernetes objects of `kind: ImagePolicy`, in files or in a mounted `ConfigMap`.
 //!
-//! This module owns the format of these objects, and converts them to rules and validators. A mounted `ConfigMap` is a
-//! folder; each of its files may contain several documents.
+//! This module owns the format of `ImagePolicy` objects, and converts the objects to rules and validators. A mounted
+//! `ConfigMap` is a folder; each of its files may contain several documents.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -53,7 +53,7 @@ struct RawSpec {
     recheck: Option<Recheck>,
     #[serde(default)]
     on_failure: OnFailure,
-    /// The name of a configured validator. A policy must not have this key and `authorities`.
+    /// The name of a configured validator. A policy must not have both `validator` and `authorities`.
     validator: Option<String>,
     /// The trust roots whose signatures are accepted, in the format of trust roots in the configuration.
     #[serde(default)]
@@ -173,8 +173,8 @@ fn take(document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Resul
     }
 }
 
-/// The file itself, or the files of a folder sorted by name. Names with a leading dot are skipped: Kubernetes uses them
-/// in mounted folders.
+/// Returns the file at `path`, or the files of the folder at `path` sorted by name. Names with a leading dot are
+/// skipped: Kubernetes uses them in mounted folders.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source| Error::Read { path: path.into(), source };
     let metadata = std::fs::metadata(path).map_err(read)?;

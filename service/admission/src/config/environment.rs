@@ -7,7 +7,7 @@ use service_core::config::{Environment, Error};
 
 use super::policy::{RawPolicy, Recheck, Resources};
 
-/// Replaces settings of the policy in the file with those of `environment`.
+/// Replaces settings in `policy`, read from a file, with those of `environment`.
 pub(super) fn overrule(policy: &mut RawPolicy, environment: &Environment<'_>) -> Result<(), Error> {
     if let Some(on) = environment.flag("AUTOMATIC_CHILD_APPROVAL")? {
         policy.automatic_child_approval = on;

@@ -1,7 +1,7 @@
 //! The section `policy`: the rules for images, and the action for each class of failures.
 //!
-//! This module owns how modes, actions and patterns are written, and refuses rules that can never apply. The default
-//! actions are in `policy.rs` of this crate.
+//! This module owns how modes, actions and patterns are written, and refuses rules that can never apply. The file
+//! `policy.rs` of this crate has the default actions.
 
 mod bootstrap;
 mod namespaces;
@@ -29,8 +29,8 @@ pub(super) use with::RawWith;
 pub use with::demanded;
 pub use with::{Attestation, Roots, With};
 
-/// Maximum number of rules. Each rule is compared with each image and with every other rule, and people lose track of
-/// more rules.
+/// Maximum number of rules. Each rule is compared with each image and with every other rule; also, people cannot
+/// oversee more rules.
 const RULES_MAX: usize = 200;
 /// Default time for which an image stays verified. The cache key contains the image's digest, the rule and the trusted
 /// keys.
@@ -40,17 +40,17 @@ const VERDICTS_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The actions on failures of images whose rule sets no action.
+    /// The actions on failures of images whose rule sets no action for the failure.
     pub on_failure: OnFailure,
     /// The rules of the configuration file in order, then the rules of `ImagePolicy` objects.
     pub rules: Vec<Rule>,
     /// The number of rules in the configuration file, without the rules of `ImagePolicy` objects.
     pub own_rules: usize,
     pub no_match: NoMatch,
-    /// Whether no object is refused or changed, whatever the rules say.
+    /// Whether no object is refused or changed, whatever the rules demand.
     pub detection: bool,
     pub resources: Resources,
-    /// Whether a child object may keep images that its owner already has.
+    /// Whether an object that has an owner may keep images that the owner already has.
     pub child_approval: bool,
     /// The namespaces whose objects are examined or exempt.
     pub namespaces: Namespaces,
@@ -77,7 +77,7 @@ pub enum NoMatch {
     /// The image is pinned to its digest.
     #[default]
     Resolve,
-    /// The image stays as it is.
+    /// The object keeps the image as it is written.
     Allow,
     Warn,
     Deny,
@@ -149,11 +149,11 @@ pub struct OnFailure {
     pub not_found: Option<Action>,
     /// The registry refuses the credentials.
     pub auth: Option<Action>,
-    /// The result for the image is unknown: timeout, overload or broken connection.
+    /// The result for the image is unknown, because of a timeout, an overload or a broken connection.
     pub unavailable: Option<Action>,
     /// The image reference is invalid, or this program's configuration is wrong.
     pub misconfigured: Option<Action>,
-    /// A defect of this program.
+    /// The check failed because of a defect of this program.
     pub internal: Option<Action>,
     /// The image has no signature in any supported format.
     pub unsigned: Option<Action>,
@@ -199,7 +199,7 @@ pub(super) struct RawCache {
 }
 
 impl RawPolicy {
-    /// The default values for rules of the file and of `ImagePolicy` objects.
+    /// The default values for rules of the configuration file and of `ImagePolicy` objects.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults { recheck: self.recheck, recheck_of_all: self.recheck_of_all, matcher: self.matcher }
     }
@@ -248,7 +248,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Refuses two rules if one of them can never apply, or if for some image neither is more specific.
+    /// Refuses two rules if one of the two can never apply, or if some image matches both and neither is more specific.
     fn both_count(&self, rule: &Rule, other: &Rule) -> Result<(), Error> {
         let (key, theirs) = (format!("{}.pattern", rule.name), other.pattern.as_str());
         if other.pattern.equals(&rule.pattern) {

@@ -1,4 +1,4 @@
-//! The section `admission.registration`: the webhook checks that it is registered, and that it is called.
+//! The section `admission.registration`: the webhook checks that it is registered, and that the API server calls it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const WEBHOOK: &str = "longhaul-webhook";
 /// Default name of the Lease in which the replicas record the time of their last call; the manifests contain this
 /// Lease.
 const LEASE: &str = "longhaul-webhook-calls";
-/// Default of `quiet`: longer than a rollout of the webhook, and short enough that few objects stay unpinned.
+/// Default of `quiet`: longer than a rollout of the webhook, but short enough that few objects stay without a review.
 const QUIET: Duration = Duration::from_mins(5);
 /// Default of `interval`: while the API server calls the webhook, each check costs one small request.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_mins(1);
 pub struct Registration {
     /// `MutatingWebhookConfiguration`s that should call this service.
     pub webhooks: Vec<String>,
-    /// The namespace of the Lease; if absent, the Pod's.
+    /// The namespace of the Lease; if absent, the namespace of the Pod.
     pub namespace: Option<String>,
     /// The Lease in which the replicas record the time of their last call.
     pub lease: String,

@@ -19,7 +19,7 @@ pub use trust_root::{Constraint, Root, TrustRoot};
 
 /// The validator of rules that name no validator.
 pub const DEFAULT: &str = "default";
-/// Maximum number of validators. Each validator is compiled and kept in memory, and people lose track of more
+/// Maximum number of validators. Each validator is compiled and kept in memory; also, people cannot oversee more
 /// validators.
 const VALIDATORS_MAX: usize = 100;
 /// Maximum number of trust roots of one validator, because each signature is compared with each root.
@@ -34,7 +34,7 @@ pub struct Validator {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Gives the same answer for every image.
+    /// Gives the same verdict for every image.
     Static { approve: bool },
     /// Verifies signatures in the formats of cosign.
     Cosign(Cosign),

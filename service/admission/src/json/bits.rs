@@ -7,7 +7,7 @@ use super::piece::{PIECE, Piece};
 
 const BLOCK: usize = 64;
 
-/// The positions of the bytes of a block that form the structure of JSON.
+/// The positions of quotes, backslashes and brackets in a block, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Structure {
     quote: u64,
@@ -66,7 +66,7 @@ fn end(depth: usize, open: u64, mut close: u64) -> Option<usize> {
     None
 }
 
-/// The bytes after an odd number of backslashes; `carry` is 1 if the next block starts with such a byte.
+/// One bit for each byte after an odd number of backslashes; `carry` is 1 if the next block starts with such a byte.
 fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let backslash = backslash & !*carry;
@@ -78,7 +78,7 @@ fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     (EVEN ^ (sums << 1)) & follows
 }
 
-/// Sets each bit for which the number of ones up to it is odd.
+/// Sets a bit if the number of ones from the lowest bit up to this bit is odd.
 fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
@@ -175,7 +175,7 @@ mod tests {
             prop_assert_eq!(special(&bytes[..50]), first((wanted | slow(&|byte| byte < b' ')) & ((1 << 50) - 1)));
         }
 
-        /// The end of an object or array is found where a byte-by-byte reader finds it.
+        /// The end of an object or array is found at the same byte as by a byte-by-byte reader.
         #[test]
         fn it_ends_where_a_reader_says(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
             let (mut depth, mut inside, mut escaped, mut expected) = (0_usize, false, false, None);

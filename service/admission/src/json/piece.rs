@@ -1,8 +1,8 @@
-//! Compares sixteen bytes at once with a value. The result has one bit per byte: 1 if the byte equals the value, or is
-//! at most the value. The lowest bit is the first byte.
+//! Compares sixteen bytes at once with a value; the result has one bit per byte. The bit is 1 if the byte equals the
+//! value, or (`up_to`) is at most the value. The lowest bit of the result belongs to the first byte.
 //!
-//! SSE2 exists on every x86-64 processor; other processors use arithmetic on two words. No library is used: `wide`
-//! (with `safe_arch`) added six seconds to each build.
+//! The code uses SSE2, which every x86-64 processor has, or arithmetic on two words on other processors. The library
+//! `wide` is not used, because with `safe_arch` it added six seconds to each build.
 
 /// Number of bytes that are compared at once; most strings of an object are shorter.
 pub(super) const PIECE: usize = 16;
@@ -50,7 +50,7 @@ mod sse2 {
     }
 }
 
-/// Comparisons with words of eight bytes, for other processors.
+/// Comparisons with words of eight bytes, for processors without SSE2.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod words {
     use super::PIECE;
@@ -88,7 +88,7 @@ mod words {
             self.bits(|word| !(((word & !HIGH) + ONES * u64::from(127 - byte)) | word))
         }
 
-        /// The high bits of all bytes, packed together.
+        /// Packs the high bits of all bytes together.
         #[inline]
         fn bits(self, each: impl Fn(u64) -> u64) -> u32 {
             const SIDE_BY_SIDE: u64 = 0x0102_0408_1020_4080;

@@ -90,7 +90,7 @@ proptest! {
         }
     }
 
-    /// All JSON is skipped to its end; truncated JSON has no end.
+    /// All JSON is skipped to its end; for truncated JSON the cursor finds no end.
     #[test]
     fn cut_off_text_does_not_end(value in json_value(), at in any::<prop::sample::Index>()) {
         let text = Value::from(vec![value]).to_string();

@@ -1,5 +1,5 @@
-//! Reads objects' owners from the API server. This module connects `owners`, which knows no API server, with the API
-//! server client.
+//! Reads objects' owners from the API server. This module connects `owners`, which does not know the API server, with
+//! the API server client.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::OwnerSource;
 use service_core::kube::Client;
 
-/// Largest owner that is read, in bytes; the limit exceeds etcd's limit for an object.
+/// Largest owner object that is read, in bytes; the limit exceeds etcd's limit for an object.
 const OBJECT_BYTES_MAX: usize = 2 << 20;
 
 /// A reader of objects with the rights of this process.

@@ -1,5 +1,5 @@
-//! Alerts about decisions of reviews. Dry runs and exempt objects cause no alert. For an admitted object, only the
-//! mutating webhook sends an alert.
+//! Alerts about decisions of reviews, one for each decision. Dry runs and exempt objects cause no alert. For an
+//! admitted object, only the mutating webhook sends an alert.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Pipeline {
         self
     }
 
-    /// Returns the decision if every receiver for which reviews wait got the alert, else a denial with the reason.
+    /// Returns `decision` if every receiver for which reviews wait got the alert, else a denial with the reason.
     pub async fn alerted(&self, hook: Hook, ask: &Ask<'_>, decision: Decision, deadline: Instant) -> Decision {
         let Some(alerts) = &self.alerts else { return decision };
         let Some(alert) = alert(hook, ask, &decision) else { return decision };
@@ -72,7 +72,7 @@ fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     Some(alert.cut())
 }
 
-/// The first different images of the object, and the number of further images.
+/// The first images of the object without repetition, and the number of further images.
 fn images(ask: &Ask<'_>) -> (Vec<String>, usize) {
     let mut named: Vec<String> = Vec::new();
     let (mut seen, mut more) = (BTreeSet::<[u8; 32]>::new(), 0);

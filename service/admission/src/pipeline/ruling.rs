@@ -1,4 +1,4 @@
-//! Judges single images for other processes, either by a validator and demands in the inquiry or by the policy.
+//! Judges single images for other processes, either by the validator and demands in the inquiry or by the policy.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Pipeline {
         answer
     }
 
-    /// The ruling on `image`, spelled as in a Pod, under its policy rule.
+    /// The ruling on `image`, spelled as in a Pod, under the policy rule for the image.
     pub async fn judge_by_policy(&self, image: &str, deadline: Instant) -> Ruling {
         let generation = self.about().generation;
         let nobody = |what: &str| Err(Failure::new(Class::Unsigned, what));

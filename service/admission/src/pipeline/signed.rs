@@ -14,11 +14,10 @@ use crate::validator::{Approvals, Question, Validator, Validators};
 use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 
-/// The message for a rule that demands verification without a validator.
+/// The message if a rule demands signatures and has no validator.
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
 const CHILD: &str = "child";
 
-/// The validators and caches for signature checks.
 pub struct Validation {
     pub validators: Validators,
     pub approvals: Arc<Approvals>,
@@ -66,7 +65,7 @@ impl Pipeline {
         images
     }
 
-    /// The cached verdict about an image; no validator is called.
+    /// The cached verdict on an image; no validator is called.
     pub(super) fn verdict(
         &self,
         target: &Target,

@@ -1,6 +1,6 @@
 //! Explains to people how the policy treats one image.
 //!
-//! The explanation uses the functions of a review, so explanation and review always agree.
+//! The explanation is made by the functions that a review uses, so explanation and review always agree.
 
 use std::fmt::{self, Write as _};
 
@@ -13,14 +13,14 @@ use service_registry::{Image, ReferenceError};
 /// Maximum number of bytes of the image's text that are shown.
 const IMAGE_BYTES_MAX: usize = 600;
 
-/// The treatment of one image, with reasons. The explanation is displayed as a few lines of text.
+/// The treatment of one image, with the reasons for it. The explanation is displayed as a few lines of text.
 #[derive(Debug)]
 pub struct Explanation {
-    /// The image, spelled as by the caller.
+    /// The image text as the caller wrote it.
     pub written: String,
-    /// The image's components, or why the text is no reference.
+    /// The image's components, or why the text is no image reference.
     pub image: Result<Image, ReferenceError>,
-    /// The name that was matched against the patterns.
+    /// The full image name that was matched against the patterns of rules.
     pub full_name: String,
     pub rule: String,
     decides: RuleName,
@@ -29,15 +29,15 @@ pub struct Explanation {
     /// The pattern or prefix of the rule that applies.
     pub pattern: String,
     pub why: String,
-    /// Other rules that match the image, with their patterns; all are less specific.
+    /// All other rules that match the image, with their patterns; they are less specific.
     pub others: Vec<(String, String)>,
-    /// The configuration key that exempts the namespace; `None` if none does.
+    /// The configuration key that exempts the namespace; `None` if the namespace is not exempt.
     pub exempt: Option<&'static str>,
     /// The validator and its demands as text; empty if there is no validator.
     pub validator: String,
     pub mode: Mode,
     pub recheck: Recheck,
-    /// The actions on failures by class; empty if nothing can fail.
+    /// The actions on failures of the image by class; empty if the image cannot fail.
     pub on_failure: Vec<OnClass>,
 }
 

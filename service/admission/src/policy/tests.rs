@@ -1,4 +1,4 @@
-//! Tests of the policy: which rule applies to an image, its effect, and its explanation.
+//! Tests of the policy: which rule applies to an image, the rule's effect, and its explanation.
 
 use std::path::Path;
 
@@ -119,7 +119,8 @@ policy:
     - {pattern: "ghcr.io/*"}
 "#;
 
-/// A static validator decides at once, without a lookup. For images without a rule, `noMatch` decides.
+/// A static validator decides about an image at once, without a lookup. The key `noMatch` decides about images without
+/// a rule.
 #[test]
 fn static_rules_and_no_match_are_decided_by_the_policy_alone() {
     let policy = policy(VALIDATED);
@@ -167,8 +168,8 @@ fn the_explanation_tells_validators_and_namespaces() {
     );
 }
 
-/// An attacker that makes a registry fail cannot choose unsigned images. If a registry was asked and did not answer,
-/// the rule decides.
+/// An attacker that makes a registry fail cannot make unsigned images run. If a registry was asked and did not answer,
+/// the rule's action applies.
 #[cfg(feature = "verify")]
 #[test]
 fn an_open_breaker_lets_nothing_in_where_signatures_are_wanted() {
@@ -214,8 +215,8 @@ fn an_image_under_a_rule_of_signatures_is_verified_whether_it_has_a_digest_or_no
     );
 }
 
-/// Other names of a registry's host do not avoid a rule. An earlier version admitted each of these images without a
-/// check, or applied another rule.
+/// An image that uses another name of a registry's host is under the same rule. An earlier version of the service
+/// admitted each image of this test without a check, or applied another rule.
 #[test]
 fn no_alias_of_a_host_leads_around_a_rule() {
     let policy = policy(
@@ -246,7 +247,7 @@ policy:
 }
 
 /// An image that was not examined because of a limit of this program is refused, even if its rule admits every failure.
-/// If such images ran, an attacker that can reach a limit would choose the images that run.
+/// If images beyond a limit ran, an attacker that can reach the limit would choose the images that run.
 #[test]
 fn limits_of_ours_always_deny() {
     let all = "{not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, unsigned: allow, \
@@ -265,7 +266,7 @@ fn limits_of_ours_always_deny() {
     }
 }
 
-/// An owner that may have been admitted without a check does not approve images.
+/// An owner that may have been admitted without a check does not approve images of its children.
 #[test]
 fn owners_approve_only_where_nothing_is_let_in() {
     let inherited = |of_policy: &str, of_rule: &str| {

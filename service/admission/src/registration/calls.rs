@@ -1,13 +1,13 @@
 //! The time of the last call of the webhook in this process.
 //!
 //! The time is an atomic value, because every review writes it. The time has whole seconds, like the creation times of
-//! objects with which it is compared.
+//! objects with which the time is compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time of the last call, in seconds since 1970. The start of the process counts as a call, because the process
-/// cannot know about earlier calls.
+/// The time of the webhook's last call, in seconds since 1970. The start of the process counts as a call, because the
+/// process cannot know about earlier calls.
 #[derive(Debug)]
 pub struct Calls(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Checks the webhook's registration: finds errors in it, and Pods that were created without a review. The functions do
+//! Judges the webhook's registration: finds errors in it, and Pods that were created without a review. The functions do
 //! no I/O.
 
 use std::time::SystemTime;
@@ -47,7 +47,7 @@ impl Item {
 }
 
 /// Why the API server cannot call this webhook through the configuration `name`. `chain` is the webhook's certificate
-/// chain; it is empty if there is no certificate yet.
+/// chain; the chain is empty if there is no certificate yet.
 pub fn registered(
     name: &str,
     found: Option<&Webhooks>,
@@ -81,8 +81,8 @@ pub fn registered(
     None
 }
 
-/// The first Pod of `page` created after `after_s` and until `until_s`, both in seconds since 1970. The caller adds
-/// some time to the time of the last call, because another replica may not have recorded a later call yet.
+/// The first Pod of `page` that was created after `after_s` and until `until_s`, in seconds since 1970. The caller adds
+/// a margin to the time of the last call, because another replica may not have recorded a later call yet.
 pub fn unasked(page: &PodPage, after_s: u64, until_s: u64) -> Option<Unasked> {
     page.items.iter().find_map(|item| {
         let created = item.metadata.creation_timestamp.parse::<Timestamp>().ok()?.as_second();

@@ -1,8 +1,8 @@
 //! Checks the webhook's registration at intervals.
 //!
-//! This module owns the requests of these checks and the limits of the requests. While the webhook is called, a check
-//! is one small read. If no replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page
-//! by page, until one Pod proves a missing review.
+//! This module owns the requests of the checks, and their limits. While the webhook is called, a check is one small
+//! read. If no replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page by page,
+//! until one Pod proves a missing review.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,14 +26,14 @@ use service_watch::{Items, PageError};
 
 /// Time limit of a request to the API server; after a timeout, the next check repeats the request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Number of rounds per interval. Each round records calls in the Lease. Only the first round checks the registration,
-/// unless there is a problem.
+/// Number of times per interval that the monitor runs. Each run of the monitor records calls in the Lease. Only the
+/// first run of an interval checks the registration, unless there is a problem.
 const TURNS: u32 = 4;
 /// Maximum number of namespaces whose Pods are listed in one check; further namespaces follow in later checks.
 const NAMESPACES_A_LOOK: usize = 16;
 /// Maximum number of namespaces in which Pods are searched.
 const NAMESPACES_MAX: usize = 500;
-/// Maximum number of Pods that are read of one namespace.
+/// Maximum number of Pods of one namespace that are read.
 const PODS_MAX: usize = 250;
 /// Maximum number of bytes of the Lease; its metadata has some KiB.
 const LEASE_BYTES_MAX: usize = 256 << 10;
@@ -50,7 +50,7 @@ enum Error {
 
 pub struct Parts<'a> {
     pub settings: &'a config::Registration,
-    /// The namespace of the Lease. Without it, the replicas cannot share the time of their calls, and only the
+    /// The namespace of the Lease. If `None`, the replicas cannot share the time of their calls, and only the
     /// registration itself is checked.
     pub namespace: Option<String>,
     pub client: Arc<Client>,
@@ -71,14 +71,14 @@ struct Look {
     tls: Arc<ServerTls>,
     calls: Arc<Calls>,
     state: Arc<State>,
-    /// The time of the last call that the Lease contains, in seconds since 1970.
+    /// The time of the last call that is recorded in the Lease, in seconds since 1970.
     noted_s: u64,
-    /// The number of the namespace at which the next check starts.
+    /// The index of the namespace at which the next check starts.
     begin_at: usize,
-    /// A Pod that was created without a review. Until the webhook is called again, the Pod proves the problem, even if
-    /// it is deleted.
+    /// A Pod that was created without a review. Until the webhook is called again, such a Pod proves the problem, even
+    /// if the Pod is deleted.
     proof: Option<Unasked>,
-    /// The time since which a configuration is wrong, in seconds since 1970.
+    /// The time since which a webhook configuration is wrong, in seconds since 1970.
     wrong_since_s: Option<u64>,
 }
 
@@ -118,7 +118,6 @@ impl Monitor {
         Arc::clone(&self.state) as _
     }
 
-    /// Waits for the unexpected end of the monitor; returns the reason.
     pub async fn broken(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Err(error)) => error.to_string(),
@@ -195,7 +194,7 @@ impl Look {
         Ok(())
     }
 
-    /// Searches for a Pod that was created without a review; returns a note for people.
+    /// Searches for a Pod that was created without a review; returns a note about it.
     async fn find_proof(&mut self, selector: &str, last_s: u64, now: u64) -> Result<Option<String>, Error> {
         if self.proof.is_some() {
             return Ok(None);
@@ -226,7 +225,7 @@ impl Look {
         Ok(page.items.iter().map(|item| item.name().to_owned()).collect())
     }
 
-    /// Reads a page of objects' metadata item by item, because each object may have a quarter of a megabyte of
+    /// Reads a page of a metadata list item by item, because each object may have a quarter of a megabyte of
     /// annotations.
     async fn page(&self, path: &str) -> Result<PodPage, Error> {
         let what = path.split('?').next().unwrap_or_default().to_owned();

@@ -15,9 +15,9 @@ pub struct State {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Why the webhook is not called, and since when.
+    /// Why the webhook is not called, and since when, in seconds since 1970.
     why: Option<(String, u64)>,
-    /// A further note for the health endpoint.
+    /// One more note for the health endpoint.
     note: Option<String>,
 }
 
@@ -33,8 +33,8 @@ impl State {
         state
     }
 
-    /// Records the result of a check: why and since when the webhook is not called; `None` if it is called. If the
-    /// reason is unchanged, its start time stays.
+    /// Records the result of a check: `why` says why and since when the webhook is not called; `None` if it is called.
+    /// If the reason is unchanged, the recorded start time stays.
     pub fn judge(&self, why: Option<(String, u64)>, note: Option<String>) {
         let mut known = self.known.lock();
         known.note = note;
@@ -60,7 +60,7 @@ impl State {
         self.uncalled_s.set(i64::try_from(lasts).unwrap_or(i64::MAX));
     }
 
-    /// Records a check that failed; the result of the former check stays.
+    /// Records a check that failed; the result of the former check remains.
     pub fn unknown(&self, error: &str) {
         let note = Some(format!("it could not be looked at: {error}"));
         let mut known = self.known.lock();
@@ -76,7 +76,7 @@ impl Probe for State {
         "registration"
     }
 
-    /// The problem is only a note and not a failure, because an unready replica gets even fewer calls.
+    /// A problem with the registration only causes a note, because an unready replica gets even fewer calls.
     fn note(&self) -> Option<String> {
         let known = self.known.lock();
         known.why.as_ref().map(|(why, _)| why.clone()).or_else(|| known.note.clone())

@@ -130,7 +130,7 @@ fn user_of<'a>(json: &mut Cursor<'a>) -> Result<Option<User<'a>>, Unusual> {
     Ok(is_there.then(|| User { username: username.unwrap_or_default() }))
 }
 
-/// Calls `each` with every member of the object at the cursor `json`; returns false for `null`.
+/// Calls `each` with every member of the JSON object at the cursor `json`; returns false for `null`.
 fn members<'a>(
     json: &mut Cursor<'a>,
     mut each: impl FnMut(&mut Cursor<'a>, &str) -> Result<(), Unusual>,
@@ -164,7 +164,7 @@ mod tests {
     use crate::site::Site;
     use crate::walk::{self, Pullers};
 
-    /// The fields of a review in which the results of the two parsers are compared.
+    /// The fields of a review that this test compares between the two parsers.
     type Read = (String, String, Option<Vec<Site>>, [Option<String>; 6], Pullers);
 
     fn read_of(ask: &Ask<'_>) -> Read {
@@ -180,7 +180,7 @@ mod tests {
         (ask.uid.to_string(), ask.operation.to_string(), ask.sites.clone(), rest, ask.pullers.clone())
     }
 
-    /// Parses a review with the general parser and walks its object.
+    /// Parses a review with the general parser and finds the images of its object.
     fn usual(body: &[u8]) -> Option<Read> {
         let mut ask = serde_json::from_slice::<Review<'_>>(body).ok()?.request?;
         if ask.operation == "CREATE" {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     proptest! {
-        /// If any byte of a review is changed and the fast parser still parses the review, the general parser gives the
+        /// If one byte of a review is changed and the fast parser still parses the review, the general parser gives the
         /// same result.
         #[test]
         fn both_ways_read_the_same(

@@ -1,8 +1,9 @@
 //! Gets verdicts from validators with as few calls as possible.
 //!
-//! This module owns the cache of verdicts, and lets equal calls at the same time share one answer. A verdict's key
-//! contains the image's name and digest, the rule with its trusted keys, and the credentials. So a moved tag, another
-//! rule or another key never finds an old verdict. Uncertain results are not stored. No lock is held during a call.
+//! This module owns the cache of verdicts, and lets equal calls at the same time share one call of the validator. A
+//! verdict's key contains the image's name and digest, the rule with its trusted keys, and the credentials. So a
+//! verdict is never used after the tag moved or the rule or key changed. Results without certainty, such as timeouts,
+//! are not stored. No lock is held during a call of a validator.
 
 mod written;
 
@@ -25,7 +26,7 @@ use crate::config;
 use service_core::known::Knowledge;
 use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 
-/// Longest time for one image in any configuration: no API server waits longer for a webhook.
+/// Longest time for the check of one image, because no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Histogram edges in seconds for finding and checking signatures: from a near registry to a registry that hangs.
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -37,16 +38,14 @@ pub struct ResultLabel {
     result: &'static str,
 }
 
-/// The label of the counter of images for which no validator was called: `child`.
+/// The label of the counter of images for which no validator was called; its value is `child`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ReasonLabel {
     reason: &'static str,
 }
 
 pub struct Metrics {
-    /// Verdicts for reviews, including cached verdicts.
     pub verdicts: Family<ResultLabel, Counter>,
-    /// Images that were admitted without a call of a validator.
     pub skipped: Family<ReasonLabel, Counter>,
     cache_hits: Counter,
     cache_misses: Counter,
@@ -56,7 +55,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_validation`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self {
             verdicts: Family::default(),
@@ -80,13 +78,11 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts the verdict on an image of a review.
     pub fn answered(&self, answer: &Answer) {
         let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
         self.verdicts.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// Counts an image for which no validator was called.
     pub fn skip(&self, reason: &'static str) {
         self.skipped.get_or_create(&ReasonLabel { reason }).inc();
     }
@@ -97,13 +93,12 @@ pub struct Approvals {
     timeout: Duration,
     cache: Arc<Mutex<Cache<Answer>>>,
     flights: Flights<Answer>,
-    /// The cache of verdicts that several processes of the service share.
     shared: Option<Arc<dyn Knowledge>>,
     metrics: Arc<Metrics>,
 }
 
 impl Approvals {
-    /// An empty cache. One call of a validator may take as long as the lookup of an image.
+    /// An empty cache of verdicts. One call of a validator may take as long as the lookup of an image may take.
     pub fn new(settings: &config::Verdicts, resolve: &config::Resolve, metrics: Arc<Metrics>) -> Self {
         Self {
             ttl: settings.ttl,
@@ -137,7 +132,7 @@ impl Approvals {
         Some(known)
     }
 
-    /// The answer of `validator` about the image, before the question's deadline.
+    /// Returns the answer of `validator` about the image before the deadline of `question`.
     pub async fn ask(&self, validator: &Arc<dyn Validator>, question: Question) -> Answer {
         let fingerprint = question.keyring.fingerprint();
         let Question { host, repository, digest, deadline, .. } = &question;
@@ -157,8 +152,8 @@ impl Approvals {
         })
     }
 
-    /// A call of a validator that several callers can share. The call's time limit does not depend on the deadline of
-    /// the caller that started it.
+    /// A call of a validator that several callers can share. The shared call's time limit does not depend on the
+    /// deadline of the caller that started it.
     fn flight(
         &self,
         key: String,
@@ -211,7 +206,7 @@ async fn said_elsewhere(shared: Option<&dyn Knowledge>, key: &str, deadline: Ins
     Some((written::read(&known.value)?, known.life))
 }
 
-/// How long an answer may be stored; `None` for an uncertain answer.
+/// The time for which an answer may be stored; `None` for an uncertain answer.
 fn life_of(answer: &Answer, ttl: Duration) -> Option<Duration> {
     match answer {
         Ok(_) => Some(ttl),

@@ -1,8 +1,8 @@
 //! Signatures in cosign's formats: found in the image's registry, checked by `service-verify`.
 //!
-//! This module owns one engine for each rule that demands signatures. `search` chooses where to look and in which
-//! order, `trust` compiles the trusted keys, and `words` writes messages. No registry is trusted: it only delivers
-//! bytes, which `service-verify` checks.
+//! This module owns one engine for each rule that demands signatures. The module `search` chooses the locations and
+//! their order, `trust` compiles the trusted keys, and `words` writes messages. No registry is trusted: registries only
+//! deliver bytes, which `service-verify` checks.
 
 mod knowledge;
 mod search;
@@ -42,7 +42,7 @@ struct Engine {
     share: Arc<Share>,
 }
 
-/// The trusted keys of every cosign validator, by validator index.
+/// The compiled trusted keys of every cosign validator, by validator index.
 fn compiled(config: &Config) -> Result<BTreeMap<usize, Arc<Trust>>, ValidatorError> {
     let mut compiled = BTreeMap::new();
     for (index, validator) in config.validators.iter().enumerate() {
@@ -68,7 +68,6 @@ fn demand(
     Ok(Some((requirement, Arc::clone(trust))))
 }
 
-/// Checks that all trusted keys and demands can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     let compiled = compiled(config)?;
     config.policy.rules.iter().try_for_each(|rule| demand(rule, &compiled).map(drop))
@@ -85,7 +84,8 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
     Ok(Validators { of_rules, trusted: Trusted::new(config, &compiled, pieces, memory) })
 }
 
-/// A text that changes with trusted keys or demands. The debug form of a requirement contains all its fields.
+/// A text that changes with trusted keys or demands. The text contains the debug output of the requirement, which shows
+/// all its fields.
 fn generation(trust: &Trust, requirement: &Requirement) -> String {
     let mut hash = Sha256::new();
     hash.update(trust.fingerprint().as_bytes());

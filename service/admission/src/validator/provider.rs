@@ -1,8 +1,8 @@
 //! A provider for Gatekeeper's external data as a validator: this project's own, Ratify, or cosign-gatekeeper-provider.
 //!
-//! This module interprets the `value` of an answer. If a provider reports an `error`, answers about another image or
-//! uses another form, the failure class is `unavailable`: nothing is known about signatures. Only an answer about the
-//! image itself is definite.
+//! This module interprets the field `value` of a provider's answer. If a provider reports an `error`, answers about
+//! another image or uses another format, the failure class is `unavailable`, because nothing is known about signatures.
+//! Only an answer about the requested image is definite.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Engine {
         self.answer_of(item, &asked.digest)
     }
 
-    /// The validator's answer from a provider's item about the image.
+    /// The validator's answer that follows from a provider's item about the image.
     fn answer_of(&self, item: Item, digest: &str) -> Answer {
         let Item { key, value, error } = item;
         if self.form == Form::Longhaul
@@ -127,7 +127,7 @@ impl Engine {
     }
 }
 
-/// The JSON report in a text; `None` if the text has other content too.
+/// The JSON report in a text; `None` if the text has anything besides the report.
 fn report(text: &str) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = unambiguous(&mut reader).ok()?;
@@ -154,7 +154,7 @@ impl Validator for Engine {
         Some(self.ttl)
     }
 
-    /// Always empty: the protocol has no field for credentials.
+    /// Always empty, because the protocol has no field for credentials.
     fn relevant(&self, _: &str, _: &str, _: &Keyring) -> Keyring {
         Keyring::default()
     }

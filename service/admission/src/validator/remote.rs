@@ -1,6 +1,6 @@
 //! A validator in another process, reached by the protocol of docs/contract.md.
 //!
-//! This module owns the inquiry and the meaning of the ruling; `service-contract` owns connections and the choice of an
+//! This module owns the inquiry and the meaning of the ruling; `service-contract` owns connections and chooses the
 //! instance.
 
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ use super::{Answer, Approval, Pieces, Question, SIGNERS_MAX, Signer, Validator};
 use crate::config::{Remote, Way};
 
 /// Connections to validators in other processes. If a new configuration does not change a validator's connection
-/// settings, its connections stay.
+/// settings, its connections stay open.
 #[derive(Debug, Clone, Default)]
 pub struct Pools {
     open: Arc<Mutex<BTreeMap<String, Weak<Pool>>>>,
@@ -35,9 +35,10 @@ impl Pools {
         Self { open: Arc::default(), metrics }
     }
 
-    /// Returns the connections to the validator `name`. `told`: each instance of the validator sends its own description.
-    pub fn open(&self, name: &str, way: &Way, told: bool) -> Result<Arc<Pool>, String> {
-        let key = format!("{name} {told} {way:?}");
+    /// Returns the connections to the instances of the validator `name`. `describes_itself` states whether the service can
+    /// ask each instance for a description of itself.
+    pub fn open(&self, name: &str, way: &Way, describes_itself: bool) -> Result<Arc<Pool>, String> {
+        let key = format!("{name} {describes_itself} {way:?}");
         let mut open = self.open.lock();
         open.retain(|_, pool| pool.strong_count() > 0);
         if let Some(pool) = open.get(&key).and_then(Weak::upgrade) {
@@ -51,7 +52,7 @@ impl Pools {
             open_max: way.max_in_flight,
             queue_max: way.queue,
             timeout: way.timeout,
-            told,
+            describes_itself,
         };
         let pool = Pool::open(settings, self.metrics.clone()).map_err(|error| error.to_string())?;
         open.insert(key, Arc::downgrade(&pool));
@@ -119,7 +120,7 @@ impl Validator for Engine {
     }
 }
 
-/// The failure of an image about which no process gave a ruling: the result is unknown.
+/// The failure of an image about which no process gave a ruling, so that nothing is known about the image.
 pub fn unanswered(why: Unanswered) -> Failure {
     match why {
         Unanswered::Unavailable(what) => Failure::new(Class::Unavailable, what),
@@ -156,7 +157,7 @@ fn logins(keyring: &Keyring) -> Vec<Login> {
 mod tests {
     use super::*;
 
-    /// An approval without signers, or by a process that did not ask the registry, is refused.
+    /// An approval is refused if it names no signers, or if its process did not ask the registry.
     #[test]
     fn an_approval_says_who_signed() {
         let signer = service_core::judge::Signed { name: "n".into(), evidence: "e".into() };

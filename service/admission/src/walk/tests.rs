@@ -1,4 +1,4 @@
-//! Tests of the walk: the images of every kind of object, and properties for arbitrary JSON.
+//! Tests of the walk: the images of every kind of object, and properties for any JSON.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

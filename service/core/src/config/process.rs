@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::quantity::Span;
 use super::{Checker, Environment, Error, Section, YamlError, yaml};
 
-/// The default drain time: shorter than the 30 s that Kubernetes gives a terminating Pod.
+/// Default of `drain`: shorter than the 30 s that Kubernetes gives a terminating Pod.
 const DRAIN: Duration = Duration::from_secs(20);
 
 /// The section `health`; absent when this process has no health listener.
@@ -37,10 +37,10 @@ pub struct Log {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// Each event is one line of readable text.
+    /// Log format: each event is one line of readable text.
     #[default]
     Text,
-    /// Each event is one JSON object.
+    /// Log format: each event is one JSON object.
     Json,
 }
 
@@ -50,7 +50,7 @@ pub enum LogFormat {
 pub enum Level {
     /// All events, even single requests.
     Trace,
-    /// Single steps, which help developers.
+    /// Steps of an operation, which help developers.
     Debug,
     /// Changes, which operators should know.
     #[default]
@@ -62,7 +62,7 @@ pub enum Level {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shutdown {
-    /// Longest time between the signal that ends the process and its exit.
+    /// Longest time between the signal that ends the process and the exit of the process.
     pub drain: Duration,
 }
 

@@ -13,21 +13,19 @@ const DURATION_MAX: Duration = Duration::from_hours(24 * 30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
-/// A number of bytes with a unit.
+/// A number of bytes with a unit, such as `4MiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
-/// Why a text is no duration or size. The message is printed after the name of the key.
+/// Why a text is no duration or size. The error message is printed after the name of the configuration key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit { text: String, example: &'static str },
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit { text: String, unit: String, known: &'static str },
-    /// The text does not begin with a whole number.
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
     NotANumber { text: String, example: &'static str },
-    /// The value is larger than `most`.
     #[error("`{text}` is too large: at most {most}")]
     TooLarge { text: String, most: &'static str },
 }

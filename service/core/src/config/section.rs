@@ -13,14 +13,14 @@ use super::{Checker, Error, YamlError, is_empty, nearest, parse_error};
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     /// The top-level keys of the section in the file. Messages use the first key as the section's name.
     const KEYS: &'static [&'static str];
-    /// Keys that older files use, each with the text to write instead.
+    /// Keys of the section that older files use, each with the text to write instead.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
     /// The struct that is parsed from YAML. The struct has the section's keys, and unknown keys are refused.
     type Raw: DeserializeOwned + Default;
 
-    /// Parses the section: `yaml(text)`. Each section implements this function, because a default implementation would
-    /// be compiled again in each crate that lists sections. The YAML reader costs a megabyte and twenty seconds of
-    /// build time.
+    /// Parses the section: `yaml(text)`. Each section implements this function itself, because a default implementation
+    /// would be compiled again in each crate that lists sections. Each compiled copy of the YAML reader costs a
+    /// megabyte and twenty seconds of build time.
     fn read(text: &str) -> Result<Self::Raw, YamlError>;
 
     /// Replaces settings in `raw` with those of the environment, before the checks, so that every setting is checked.
@@ -137,7 +137,7 @@ pub const fn kind<S: Section>() -> Kind {
 pub(super) struct Keys(pub &'static [Kind]);
 
 impl Keys {
-    /// Returns the file's version if every key is known.
+    /// Returns the file's format version if every top-level key is known.
     pub fn read(self, text: &str, path: &Path) -> Result<Option<u32>, Error> {
         let version = serde_saphyr::with_deserializer_from_str(text, |file| self.deserialize(file));
         version.map_err(|error| match (parse_error(&error, path), self.remedy(&error)) {
@@ -200,10 +200,11 @@ impl Keys {
 }
 
 /// Settings from environment variables, which replace settings of the file. Variables are read by a function, which
-/// tests replace.
+/// tests replace by their own.
 pub struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
-/// Prefix of every variable. Without it, a name such as `LOG_LEVEL` could belong to another program.
+/// Prefix of every environment variable that replaces a setting. Without the prefix, a name such as `LOG_LEVEL` could
+/// belong to another program.
 const PREFIX: &str = "LONGHAUL_";
 
 impl Environment<'_> {

@@ -1,7 +1,7 @@
 //! The limit on memory that open calls hold: for streams, heads of requests, and answers that are not sent yet.
 //!
-//! This module owns the memory count of the process, which all listeners share. The memory count of each peer is in
-//! `peer`. Other memory of reviews is counted in [`crate::share`].
+//! This module owns the memory count of the process, which all listeners share. The module `peer` owns the memory count
+//! of each peer. Other memory of reviews is counted in [`crate::share`].
 
 use std::sync::Arc;
 #[cfg(feature = "planted-bugs")]
@@ -12,7 +12,7 @@ use http::Request;
 
 use super::peer::{Meter, Peer};
 
-/// Bytes that an open call costs without head and answer: its stream, its task and its handler (measured: 3 KiB).
+/// Bytes that an open call costs besides head and answer: its stream, its task and its handler (measured: 3 KiB).
 pub(super) const CALL_BYTES: usize = 4 << 10;
 /// Bytes that one field of a head costs without its text: `http` keeps 104 bytes and two indices of two bytes.
 const FIELD_BYTES: usize = 112;
@@ -27,14 +27,14 @@ pub struct CallMemory {
     forgets_answers: AtomicBool,
 }
 
-/// Why the memory limit refuses a call. The names are label values.
+/// Why the memory limit refuses a call. The names of the variants are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRoom {
     /// The connection has sent no complete request yet, and has the most streams that are allowed until then.
     Unproven,
-    /// The calls of this peer hold as much memory as they may.
+    /// The calls of this peer hold as much memory as one peer may use.
     Peer,
-    /// All calls together hold as much memory as they may.
+    /// The calls of all peers hold as much memory as the limit allows.
     Full,
 }
 
@@ -56,7 +56,7 @@ impl CallMemory {
         self.max.store(max.max(LEAST_BYTES), Ordering::Relaxed);
     }
 
-    /// Counts calls from now on only until they have an answer, even if the answer is not sent. Only a planted bug uses
+    /// From now on, a call counts only until it has an answer, even if the answer is not sent. Only a planted bug uses
     /// this function.
     #[cfg(feature = "planted-bugs")]
     pub fn forget_answers(&self) {

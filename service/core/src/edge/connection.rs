@@ -1,4 +1,4 @@
-//! Serves one connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
+//! Serves one connection, with handshake and HTTP/1.1 or HTTP/2, and ends it as each phase of the process demands.
 //!
 //! A connection that must make room for a new connection finishes its calls and closes. An open call holds memory until
 //! its answer is sent (`call_memory`, `owed`).
@@ -41,12 +41,12 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// closed earlier, kube-apiserver would write into a closed connection.
 const IDLE_MAX: Duration = Duration::from_mins(2);
 /// Largest read buffer of an HTTP/1.1 connection. hyper would let the buffer grow to 400 KiB with large bodies. The
-/// review of a Pod with a few containers fits into the buffer, and so does a head by kube-apiserver, which has less
+/// review of a Pod with a few containers fits into the buffer, and so does a head that kube-apiserver sends, with less
 /// than 2 KiB.
 const HTTP1_BUFFER_BYTES: usize = 32 << 10;
 /// Maximum number of streams of one HTTP/2 connection; kube-apiserver uses the same limit.
 const HTTP2_STREAMS_MAX: u32 = 250;
-/// Flow-control window of a stream. An ordinary review fits without a window update.
+/// Flow-control window of a stream. The window holds an ordinary review without a window update.
 const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
 /// Maximum number of bytes of a request's head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's heads
 /// have less than 2 KiB. hyper answers a longer head with 431, and ends the connection if a head has four times as many
@@ -56,7 +56,8 @@ const HTTP2_HEAD_BYTES_MOST: usize = 4 * HTTP2_HEAD_BYTES as usize;
 /// The size of the HPACK table for a client's heads. h2 stores each value as a part of its receive buffer, so a table
 /// of 4 KiB could keep 2 MiB. Without a table, a head is some 300 bytes longer.
 const HTTP2_TABLE_BYTES: u32 = 0;
-/// After this time without a frame, the service sends a PING. The answer to the PING must come within the same time.
+/// If a connection gets no frame for this long, the service sends a PING. The answer to the PING must come within the
+/// same 30 s.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 /// Time in which a connection without calls must close if it has to make room for a new connection.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
@@ -121,7 +122,7 @@ pub(super) async fn serve(tcp: TcpStream, address: IpAddr, slot: Slot, shared: &
     }
 }
 
-/// Serves HTTP/2 over a byte stream that needs neither a socket nor a handshake.
+/// Serves HTTP/2 over any byte stream, without socket and handshake.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) async fn serve_http2_of<I>(
     io: I,
@@ -214,7 +215,6 @@ impl AnswerOf {
     }
 }
 
-/// An answer with an empty body.
 fn nothing(status: StatusCode) -> Response<Owed> {
     let mut response = Response::new(Owed::nothing());
     *response.status_mut() = status;
@@ -301,8 +301,8 @@ where
     finish(connection, &end, slot, (&standing, &mut timer)).await;
 }
 
-/// Ready when an HTTP/2 client should connect elsewhere: during the drain, but only after its first call. A client that
-/// gets a GOAWAY before its first call connects here again, and fails after a few attempts.
+/// Ready when an HTTP/2 client should connect to another process: during the drain, but only after its first call. A
+/// client that gets a GOAWAY before its first call connects to the same process again, and fails after a few attempts.
 async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
     let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
     tokio::select! {

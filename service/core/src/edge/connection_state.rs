@@ -1,7 +1,8 @@
 //! The state of a connection: whether it has sent a complete request, and whether its peer reads answers.
 //!
-//! Time is divided into intervals, called turns. No list of answers is kept: each answer stores the turn of its last
-//! progress, and each turn has a count of answers. Except for the timer of [`attend`], the code only computes.
+//! Time is divided into intervals of [`TURN`], called turns. No list of answers is kept: each answer stores the turn in
+//! which its last bytes were sent, and each turn has a count of answers. Except for the timer of [`attend`], the code
+//! only computes.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -20,8 +21,8 @@ const UNPROVEN_STREAMS: u32 = 20;
 const REFUSED_MAX: u32 = 250;
 /// Length of a turn, the interval in which progress is measured.
 const TURN: Duration = Duration::from_secs(2);
-/// An answer without progress in this many whole turns is late. A stream that hyper can still reset is reset earlier
-/// (see `owed`).
+/// An answer of which no byte was sent in this many whole turns is late. A stream that hyper can still reset is reset
+/// earlier (see `owed`).
 const TURNS: u32 = 3;
 /// The number of counts of answers: one for the present turn, and one for each earlier turn that is not late yet.
 const COUNTS: usize = TURNS as usize + 1;
@@ -32,7 +33,7 @@ pub(super) struct ConnectionState {
     has_shown: AtomicBool,
     refused: AtomicU32,
     answers: Answers,
-    /// The turns that began since the socket last took data; 0 while it takes data.
+    /// The number of turns since the socket last took data; 0 while it takes data.
     blocked: AtomicU32,
     /// A signal that the connection should end after its open calls.
     leave: Notify,
@@ -74,7 +75,7 @@ impl Answers {
         self.counts.iter().all(|count| count.load(Ordering::Relaxed) == 0)
     }
 
-    /// Starts the next turn; returns whether an answer made no progress for [`TURNS`] whole turns.
+    /// Starts the next turn; returns whether no byte of some answer was sent for [`TURNS`] whole turns.
     fn turn(&self) -> bool {
         let next = self.now().wrapping_add(1);
         let is_late = self.of(next).load(Ordering::Relaxed) > 0;
@@ -140,7 +141,7 @@ impl ConnectionState {
         self.answers.remove(turn);
     }
 
-    /// Records whether the socket takes data at present.
+    /// Records whether the socket accepts data for sending at present.
     pub(super) fn takes(&self, takes: bool) {
         let blocked = self.blocked.load(Ordering::Relaxed);
         if takes != (blocked == 0) {

@@ -15,7 +15,6 @@ struct ByCertificate {
 pub struct Certificates(Family<ByCertificate, Gauge>);
 
 impl Certificates {
-    /// Registers the metric without values.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register(

@@ -1,8 +1,8 @@
-//! The two formats of `/metrics`: `OpenMetrics` for clients that request it, the older Prometheus text format for
-//! others.
+//! The two formats of `/metrics`: `OpenMetrics` for clients that request it, the older Prometheus text format for other
+//! clients.
 //!
-//! The library writes only `OpenMetrics`, in which family names lack `_total` and the text ends with `# EOF`.
-//! `promtool` and older scrapers refuse such names and such an end.
+//! The metrics library writes only `OpenMetrics`, in which family names lack `_total` and the text ends with `# EOF`.
+//! `promtool` and older scrapers refuse family names without `_total` and the line `# EOF`.
 
 use http::{HeaderMap, header};
 
@@ -10,7 +10,6 @@ pub const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf
 /// Media type of the older text format.
 pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a request with these headers accepts `OpenMetrics`.
 pub fn wants_open(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| {
@@ -18,7 +17,7 @@ pub fn wants_open(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Converts `OpenMetrics` to the older format. Values and labels need no change.
+/// Converts `OpenMetrics` to the older format. Values and labels are equal in both formats.
 pub fn classic(open: &str) -> String {
     let mut page = String::with_capacity(open.len());
     let mut help: Option<&str> = None;

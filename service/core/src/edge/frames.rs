@@ -1,6 +1,6 @@
 //! Detects floods of HTTP/2 frames: clients that send far more frames than their requests need.
 //!
-//! The decrypted bytes pass through this code before hyper reads them. The code also finds the end of each request, and
+//! [`Frames`] reads the decrypted bytes before hyper reads them. [`Frames`] also finds the end of each request, and
 //! does no I/O. hyper itself limits streams, empty DATA frames and the frames of a head.
 
 use tokio::time::Instant;
@@ -24,26 +24,26 @@ const WITH_PRIORITY: u8 = 0x20;
 /// Bytes of the priority in a HEADERS frame (RFC 9113, section 6.2).
 const PRIORITY_BYTES: usize = 5;
 
-/// Number of frames outside requests that a client may send at once: four per stream. A client that cancels all its
-/// calls sends a reset and a PING for each call.
+/// Number of frames outside requests that a client may send at once: four for each allowed stream. A client that
+/// cancels all its calls sends a reset and a PING for each call.
 const ALLOWANCE: u32 = 1000;
 /// Number of frames outside requests that each complete request allows in addition, for window updates and the end of
 /// the stream.
 const PER_REQUEST: u32 = 8;
 /// Number of frames outside requests that each second allows in addition, for PINGs of an idle connection.
 const PER_SECOND: u32 = 10;
-/// For each such number of bytes that the service sends to the client, one more frame outside requests is allowed. Go's
-/// client updates two windows for each 4 KiB that it reads.
+/// For each 1024 bytes that the service sends to the client, one more frame outside requests is allowed. Go's client
+/// updates two windows for each 4 KiB that it reads.
 const SENT_BYTES: usize = 1 << 10;
 /// A SETTINGS frame counts as this many frames, because its settings are applied to all streams.
 const SETTINGS_COST: u32 = 50;
-/// After this many heads with entries for HPACK's table, the connection gets a GOAWAY. A client may open as many
-/// streams before its first complete request, when it does not know yet that the table has no room.
+/// After this many heads with entries for HPACK's table, the connection gets a GOAWAY. A client may open this many
+/// streams before its first complete request, when it does not know yet that the table's size is 0.
 const KEPT_HEADS: u32 = 20;
 /// After this many heads with entries for HPACK's table, the connection is ended, because it continued after the
 /// GOAWAY.
 const KEPT_HEADS_MAX: u32 = 2 * KEPT_HEADS;
-/// A frame outside requests counts as one more frame for each such number of its bytes.
+/// A frame outside requests counts as one more frame for each 256 bytes of its length.
 const COST_BYTES: usize = 256;
 
 #[derive(Debug)]
@@ -57,9 +57,9 @@ pub(super) struct Frames {
     table: Table,
     kept_heads: u32,
     head: [u8; HEAD_BYTES],
-    /// Bytes of `head` that have arrived.
+    /// Number of bytes of `head` that have arrived.
     filled: usize,
-    /// Bytes of the request's header block so far.
+    /// Number of bytes of the request's header block that have arrived.
     block_bytes: usize,
     allowance: u32,
     /// The time at which the allowance of frames was last renewed.
@@ -75,7 +75,7 @@ struct Beside {
     is_padded: bool,
     before: usize,
     behind: usize,
-    /// The header block ends with this payload.
+    /// The header block ends with the payload of this frame.
     ends: bool,
 }
 
@@ -89,7 +89,6 @@ pub(super) struct Seen {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flood {
-    /// The client sends too many frames outside requests.
     #[error("too many HTTP/2 frames without a request")]
     Frames,
     #[error("the head of an HTTP/2 request is too long")]
@@ -117,8 +116,8 @@ impl Frames {
         }
     }
 
-    /// Reads further bytes; returns whether a request is complete and whether the client stores too many values. The
-    /// clock is read only after frames outside requests.
+    /// Reads further bytes; returns whether a request is complete and whether the client stores too many values in
+    /// HPACK's table. The clock is read only after frames outside requests.
     pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<Seen, Flood> {
         let (mut cost, mut is_whole) = (0_u32, false);
         loop {

@@ -20,13 +20,14 @@ use super::{Accounts, Drain, Handler, Metrics};
 use crate::logs::Throttle;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Bytes of each answer: larger than the windows of some clients, and smaller than the socket's buffer.
+/// Size of each answer in bytes: larger than the windows of some clients, and smaller than the socket's buffer.
 const ANSWER_BYTES: usize = 24 << 10;
 /// A time far longer than any time limit of a connection.
 const ENDED: Duration = Duration::from_mins(10);
 
-/// Acts as an HTTP/2 client. The first byte of the input says whether the client reads and how it divides its writes;
-/// the rest are frames. The memory of open calls stays within the limit and is free at the end.
+/// Acts as an HTTP/2 client that sends `bytes`. The first byte of the input says whether the client reads and how it
+/// divides its writes; the other bytes are frames. The memory of open calls stays within the limit and is free at the
+/// end.
 pub fn http2(bytes: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime needs no files").block_on(connection(bytes));
@@ -80,7 +81,7 @@ async fn connection(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    /// Runs the seeds of the fuzz target.
+    /// No seed input makes a connection hold more memory than the limit.
     #[test]
     fn no_connection_holds_more_than_its_room() {
         for seed in [

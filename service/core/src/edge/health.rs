@@ -1,7 +1,7 @@
 //! The endpoints `/livez`, `/readyz`, `/metrics`, `/debug/watch` and `/debug/watch/objects`, over plain HTTP.
 //!
-//! This module only writes the answers; their content comes from the probes of the process. No answer is constant: each
-//! depends on probes.
+//! This module only writes the answers; their content comes from the probes of the process. No answer of an endpoint is
+//! constant: each depends on probes.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub trait Probe: Send + Sync {
     fn unready(&self) -> Option<String> {
         None
     }
-    /// A note for `?verbose` about a state that requires neither a restart nor less traffic.
+    /// A note for `?verbose` about a state that needs no restart and keeps the process ready.
     fn note(&self) -> Option<String> {
         None
     }

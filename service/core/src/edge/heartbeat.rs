@@ -11,13 +11,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::health::Probe;
 
 const BEAT: Duration = Duration::from_secs(1);
-/// A loop renews its heartbeat each second. After this time without renewal it counts as stuck; kubelet asks every 10
-/// s.
+/// A loop of the service renews its heartbeat each second. A loop counts as stuck after this time without renewal;
+/// kubelet asks every 10 s.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
 /// If a loop's work fails for this long, the process reports that it is not ready.
 const FAILING_MAX: Duration = Duration::from_secs(5);
-/// If a loop's work fails for this long, the process reports that it needs a restart, because it does not recover by
-/// itself.
+/// If a loop's work fails for this long, the process reports that it needs a restart, because the loop does not recover
+/// by itself.
 const FAILING_DEAD: Duration = Duration::from_mins(1);
 /// A failure of a loop's work that does not repeat within this time is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(2);

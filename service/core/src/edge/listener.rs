@@ -1,4 +1,4 @@
-//! One listener: it accepts connections, limits their number, and ends in order.
+//! One listener: it accepts connections, limits their number, and ends them in order.
 //!
 //! A listener owns its connections in a set of limited size, which ends with the listener. The module `connection`
 //! speaks the protocols; `slots` chooses the connection to close if there are too many.
@@ -67,22 +67,23 @@ impl Listener {
         self
     }
 
-    /// Sets the name of the health check, for a process with several listeners.
+    /// Sets the name of the listener's health check, for a process with several listeners.
     #[must_use]
     pub fn checked_as(mut self, name: &'static str) -> Self {
         self.heartbeat = Arc::new(Heartbeat::new(name));
         self
     }
 
-    /// Makes the listener serve until the end of the drain, even without connections, because each probe opens a new
-    /// one.
+    /// Makes the listener serve until the end of the drain, even without connections, because each health probe opens a
+    /// new connection.
     #[must_use]
     pub fn through_the_drain(mut self) -> Self {
         self.lame_duck = Duration::from_hours(1);
         self
     }
 
-    /// Makes new connections not prolong the drain: for clients that know the address and always connect again.
+    /// New connections do not prolong the drain of this listener: its clients know the address and always connect
+    /// again.
     #[must_use]
     pub fn known_to_its_clients(mut self) -> Self {
         self.knocks_prolong = false;

@@ -1,4 +1,4 @@
-//! The metrics of listeners. Their labels have closed lists of values: the listener's name and a reason.
+//! The metrics of listeners. The labels have closed lists of values: the listener's name and a reason.
 
 use std::sync::Arc;
 
@@ -50,7 +50,6 @@ pub struct ListenerMetrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_edge`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_edge");
@@ -93,12 +92,11 @@ impl Metrics {
 }
 
 impl ListenerMetrics {
-    /// Counts a connection that had to close for a new connection.
+    /// Counts a connection that had to close to free its slot for a new connection.
     pub fn given_up(&self, reason: Reason) {
         self.all.given_up.get_or_create(&self.by(reason.name())).inc();
     }
 
-    /// Counts a connection that was refused because of a limit.
     pub fn refused(&self, reason: Reason) {
         self.all.refused.get_or_create(&self.by(reason.name())).inc();
     }

@@ -1,8 +1,8 @@
-//! Bodies of answers. A body holds the memory of its call until the last byte was sent. Streams whose answers are not
-//! read are reset.
+//! Bodies of answers. An answer's body holds the memory of its call until the last byte was sent. Streams whose answers
+//! are not read are reset.
 //!
-//! hyper handles an answer as one piece of data. The piece holds the memory of its call until hyper drops the piece:
-//! after it was written, or with its stream or connection.
+//! An answer's body is a single [`Piece`] of data for hyper. The [`Piece`] holds the memory of its call until hyper
+//! drops it: after it was written, or with its stream or connection.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ use super::slots::Call;
 
 /// A stream is reset if its answer waits this long for the client's window.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
-/// An answer makes progress each time that hyper has written this many of its bytes.
+/// An answer makes progress each time that hyper has written this many more of its bytes.
 const MOVED_BYTES: usize = 16 << 10;
 
 thread_local! {
@@ -32,7 +32,6 @@ thread_local! {
     static IS_GIVEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The resources that an open call holds.
 #[derive(Debug)]
 pub(super) struct Debt {
     hold: Hold,
@@ -51,7 +50,7 @@ pub(super) struct Owed {
 pub(super) struct Piece {
     bytes: Bytes,
     moved_bytes: usize,
-    /// The resources of the call, and the turn of the answer's last progress.
+    /// The resources of the call, and the turn (2 s interval) in which bytes of the answer were last sent.
     debt: Option<(Debt, u32)>,
 }
 
@@ -153,8 +152,8 @@ where
 }
 
 pin_project! {
-    /// A stream that lives until the client's window has let the whole answer through. If the stream is dropped
-    /// earlier, hyper resets it.
+    /// An HTTP/2 stream that lives until the client's window has let the whole answer through. If [`Taken`] is dropped
+    /// before the whole answer is sent, hyper resets the stream.
     struct Taken<F> {
         #[pin]
         stream: F,

@@ -1,8 +1,8 @@
 //! The callers (peers) of a listener, with the memory and the number of calls of each caller.
 //!
 //! Each network address and each name in a client certificate has an account. Each call counts on the account of the
-//! caller's address and on that of its name. So neither many addresses with one certificate nor many certificates at
-//! one address get more than one caller may use. An account exists while its peer has a connection.
+//! caller's address and on the account of the caller's name. So neither many addresses with one certificate nor many
+//! certificates at one address get more than one caller may use. An account exists while its peer has a connection.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,11 +13,12 @@ use parking_lot::Mutex;
 
 use super::tls::ClientCertificate;
 
-/// The number of accounts at which accounts without connections are first removed. Later removals follow at each
-/// doubling of the number.
+/// Number of accounts at which the table first removes accounts without connections. The next removal follows when the
+/// number of accounts has doubled.
 const SWEEP_MIN: usize = 64;
 
-/// A network address as a peer. An IPv6 /64 counts as one, because a host usually owns all of it.
+/// A network address as a peer. All addresses of an IPv6 /64 network count as one peer, because a host usually owns all
+/// of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
@@ -79,7 +80,7 @@ impl Peer {
         self.address
     }
 
-    /// The client certificate, with a check that it is still valid; `None` if the listener demands none.
+    /// The client certificate, with a check that it is still valid; `None` if the listener demands no certificate.
     pub fn client(&self) -> Option<&ClientCertificate> {
         self.client.as_ref()
     }
@@ -147,7 +148,6 @@ struct Table {
 }
 
 impl Accounts {
-    /// The peer at `address` with `name` from its verified certificate.
     pub fn peer(&self, address: IpAddr, name: Option<Arc<str>>) -> Arc<Peer> {
         self.peer_with(address, name, None)
     }
@@ -189,7 +189,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Connections of one address share an account; a name has one account, whatever the address.
+    /// Connections of one address count on one account; a certificate name has one account, whatever the address.
     #[test]
     fn a_peer_is_charged_by_address_and_by_name() {
         let accounts = Accounts::default();

@@ -1,6 +1,6 @@
 //! The metrics of the process: facts about the build, and the standard process metrics of Prometheus clients.
 //!
-//! The values are read during a scrape; no task runs between scrapes.
+//! The values are read when `/metrics` is requested; no task runs between requests.
 
 use procfs::WithCurrentSystemInfo as _;
 use procfs::process::{LimitValue, Process};
@@ -19,8 +19,8 @@ const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
     None => "unknown",
 };
 
-/// Registers facts about the build and process metrics. `features` lists additions, such as planted bugs, that were
-/// compiled in.
+/// Registers facts about the build and process metrics. `features` lists optional features, such as planted bugs, that
+/// were compiled in.
 pub fn register(registry: &mut Registry, features: &'static str) {
     let facts = Info::new(vec![
         ("version", env!("CARGO_PKG_VERSION")),
@@ -55,7 +55,7 @@ impl Collector for ThisProcess {
     }
 }
 
-/// The gauge of heap memory in use. Soak tests see growth of the heap earlier than growth of the resident set.
+/// The gauge of heap memory in use. A soak run notices growth of the heap earlier than growth of the resident set.
 #[derive(Debug)]
 struct ThisHeap;
 

@@ -20,8 +20,8 @@ use super::peer::Address;
 /// A younger connection that is in its handshake or has sent no call is never closed for a new connection, because it
 /// may belong to an honest client.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Maximum number of connections that got a GOAWAY or `connection: close` and are still open. At this number, new connections are
-/// refused.
+/// Maximum number of connections that got a GOAWAY or `connection: close` and are still open. While this many
+/// connections are closing, new connections are refused.
 const LEAVING_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
@@ -34,13 +34,13 @@ pub struct Limits {
     pub handshakes_per_peer: usize,
 }
 
-/// Why a new connection was refused or an older connection was closed. The names are label values.
+/// Why a new connection was refused or an older connection was closed. The names of the variants are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Full,
-    /// The peer has the most connections that one peer may have.
+    /// The peer already has the maximum number of connections.
     Peer,
-    /// The peer has too many unfinished handshakes.
+    /// The peer already has the maximum number of unfinished handshakes.
     Handshakes,
 }
 
@@ -83,13 +83,14 @@ struct State {
     /// Cancelled at the first call.
     called: CancellationToken,
     calls: AtomicU32,
-    /// Start of the connection's present state, handshake or idle, in nanoseconds since the listener started. With
-    /// milliseconds, several connections could have equal times, and the choice of the oldest would be arbitrary.
+    /// Start of the connection's present state, handshake or idle, in nanoseconds since the listener started.
+    /// Milliseconds would give several connections equal times, so the choice of the oldest connection would be
+    /// arbitrary.
     since_ns: AtomicU64,
     given_up: CancellationToken,
 }
 
-/// The slot of one connection; free again on drop.
+/// The slot of one connection; the slot is free again on drop.
 #[derive(Debug)]
 pub struct Slot {
     id: u64,
@@ -108,8 +109,8 @@ impl Slots {
         Arc::new(Self { limits, born: Instant::now(), table: Mutex::default() })
     }
 
-    /// A slot for a connection from `address`. If another connection must close for the new one, the second value is
-    /// the reason.
+    /// A slot for a connection from `address`. If another connection must close for the new connection, the second
+    /// value is the reason.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<(Slot, Option<Reason>), Reason> {
         let address = Address::from(address);
         let mut table = self.table.lock();
@@ -148,15 +149,14 @@ impl Slots {
         Ok((Slot { id, slots: Arc::clone(self), state }, pressed))
     }
 
-    /// The number of connections with a slot.
     #[cfg(test)]
     pub fn open(&self) -> usize {
         let table = self.table.lock();
         table.open.len() - table.leaving
     }
 
-    /// Chooses the connection to close for a new connection. The search visits all connections, but runs only if no
-    /// slot is free.
+    /// Chooses the connection to close for a new connection. The search for that connection visits all connections, but
+    /// runs only if no slot is free.
     fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
         let now_ns = self.now_ns();
         let is_young = |since_ns: u64| u128::from(now_ns.saturating_sub(since_ns)) < YOUNG.as_nanos();
@@ -206,7 +206,7 @@ impl Table {
 }
 
 impl Slot {
-    /// Records the end of the TLS handshake. The connection then is idle until its first call.
+    /// Records the end of the TLS handshake. After the handshake, the connection is idle until its first call.
     pub fn established(&self) {
         let mut table = self.slots.table.lock();
         if self.state.handshaking.swap(false, Ordering::Relaxed)

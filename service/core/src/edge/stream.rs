@@ -1,8 +1,9 @@
-//! TLS over a socket, through the unbuffered interface of rustls. So one system call reads a whole review. A review is
-//! copied as rarely as possible and never waits in a small buffer that has to grow (decision 022).
+//! TLS over a socket, through the unbuffered interface of rustls. With the unbuffered interface, one system call reads
+//! a whole review. A review is copied as rarely as possible and never waits in a small buffer that has to grow
+//! (decision 022).
 //!
 //! This module owns three kinds of bytes: incomplete received records, decrypted bytes that nobody has read yet, and
-//! encrypted bytes that the kernel has not taken. An idle connection has none of them: reads use memory that all
+//! encrypted bytes that the kernel has not taken. An idle connection holds no such bytes: reads use memory that all
 //! connections of a thread share. rustls implements the TLS protocol.
 
 use std::cell::RefCell;
@@ -27,8 +28,8 @@ const PARTIAL_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 32 << 10;
 /// Maximum number of plain bytes of a TLS record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 << 10;
-/// Maximum number of bytes that a TLS record adds to its plain bytes, in any TLS version, with a TLS message before the
-/// record.
+/// Maximum number of bytes that rustls adds to the plain bytes of a record, in any TLS version, including a TLS message
+/// before the record.
 const RECORD_OVERHEAD_BYTES: usize = 256;
 /// If this many bytes to a peer are unsent, nothing more is read from the peer.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -63,7 +64,7 @@ impl Pending {
         &self.bytes[self.gone..]
     }
 
-    /// Consumes `count` bytes, and frees the memory if none are left.
+    /// Consumes `count` bytes, and frees the memory if no bytes are left.
     fn advance(&mut self, count: usize) {
         self.gone += count;
         if self.gone == self.bytes.len() {
@@ -71,7 +72,7 @@ impl Pending {
         }
     }
 
-    /// Extends the bytes by `count`; returns the former length.
+    /// Extends the buffer by `count` bytes; returns the former length.
     fn room(&mut self, count: usize) -> usize {
         let length = self.bytes.len();
         self.bytes.resize(length + count, 0);
@@ -109,7 +110,6 @@ impl TlsStream {
         Ok(stream)
     }
 
-    /// The protocol that client and server agreed on.
     pub(super) fn protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
     }
@@ -118,7 +118,7 @@ impl TlsStream {
         self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }
 
-    /// The client's certificates, its own first.
+    /// The client's certificate chain, leaf first.
     pub(super) fn certificates(&self) -> Option<&[CertificateDer<'static>]> {
         self.tls.peer_certificates()
     }
@@ -151,7 +151,7 @@ impl TlsStream {
         })
     }
 
-    /// Lets rustls process `received`; returns how many bytes rustls consumed. Plain bytes go to `out`; if `out` is
+    /// Lets rustls process `received`; returns how many bytes rustls consumed. Decrypted bytes go to `out`; if `out` is
     /// full, they wait in this stream. Encrypted bytes are added to `unsent`.
     fn turn(&mut self, received: &mut [u8], out: &mut ReadBuf<'_>, mut send: Send<'_>) -> io::Result<usize> {
         let mut used = 0;
@@ -198,8 +198,8 @@ impl TlsStream {
         }
     }
 
-    /// Sends the alert about an error, as far as the kernel takes it at once. rustls gets no bytes with this request:
-    /// if it continued with `rest`, it would find the same error.
+    /// Sends the TLS alert about an error, as far as the kernel takes it at once. rustls returns the alert before it
+    /// reads `rest`, in which it would find the same error.
     fn say_why(&mut self, rest: &mut [u8]) {
         while self.tls.wants_write() {
             let Ok(ConnectionState::EncodeTlsData(mut message)) = self.tls.process_tls_records(rest).state else {

@@ -2,9 +2,9 @@
 //! client's heads.
 //!
 //! The settings give clients a table of size 0, but h2 empties the table only when the client's encoder announces the
-//! new size. Until then, each stored value keeps the whole receive buffer of 8 to 16 KiB alive. Each frame of a head
-//! may come in another buffer, so the unit of the count is a frame with stored fields. Texts are skipped and not
-//! decoded. The code does no I/O.
+//! new size. While a stored value is in the table, it keeps the whole receive buffer of 8 to 16 KiB in memory. Each
+//! frame of a head may come in another buffer, so this code counts frames with stored fields. Names and values of
+//! fields are skipped and not decoded. The code does no I/O.
 
 /// Maximum number of bits of a string length or index in a head; h2 refuses larger numbers too.
 const SHIFT_MAX: u32 = 28;
@@ -21,7 +21,7 @@ pub(super) struct Table {
     /// Whether the present field goes into the table.
     will_insert: bool,
     number: Option<Number>,
-    /// Number of texts of the present field that are still to come.
+    /// Number of texts (name, value) of the present field that are still to come.
     texts: u8,
     /// Number of bytes of the present text that are still to come.
     skip: usize,
@@ -39,7 +39,7 @@ struct Number {
 enum Of {
     /// The table index of a whole field.
     Field,
-    /// The table index of a name. A value follows; if the index is 0, the name follows first.
+    /// The table index of a name. A value follows the index; if the index is 0, the name follows first.
     Name,
     Size,
     Text,
@@ -68,7 +68,7 @@ impl Table {
         self.heads
     }
 
-    /// Ends the head, after its last frame.
+    /// Ends the head after its last frame.
     pub(super) fn end(&mut self) {
         let (heads, is_closed) = (self.heads, self.is_closed);
         *self = Self { heads, is_closed, ..Self::default() };
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(heads(&mut table, &[&[0x3f, 0xe1, 0x1f][..], &field(0x40, 5)].concat()), 1, "4096 again");
     }
 
-    /// An invalid head makes this reader use neither memory nor time; h2 refuses the head.
+    /// An invalid head makes this reader use neither memory nor time; h2 refuses such a head.
     #[test]
     fn nonsense_ends_with_its_head() {
         let mut table = Table::default();

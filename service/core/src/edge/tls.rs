@@ -1,9 +1,9 @@
 //! Server TLS: certificate, key, client authorities and revocation lists. A running process reloads changed files.
 //!
-//! A changed file takes effect only if all files load and belong together; otherwise the former settings stay. New
-//! settings accept no former sessions, so that no client avoids the check against a removed authority by resumption.
-//! Open connections stay: a server can ask [`ClientCertificate`] before each call whether its client would still be
-//! accepted.
+//! A changed file takes effect only if all files load and belong together; otherwise the former settings stay. New TLS
+//! settings accept no sessions of the former settings, so that no client avoids the check against a removed authority
+//! by resumption. Open connections stay: a server can ask [`ClientCertificate`] before each call whether its client
+//! would still be accepted.
 
 mod client;
 mod handed;
@@ -39,20 +39,17 @@ pub enum CertificateError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
-    /// Key and certificate do not belong together.
     #[error("{} does not belong to {}", key.display(), certificate.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
-    /// Users other than owner and group may read the key.
     #[error("{}: mode {mode:04o} lets other users read the key: remove their rights (chmod 0400)", path.display())]
     Exposed { path: PathBuf, mode: u32 },
     /// The authorities of clients or their revocation lists cannot be used.
     #[error("{}: {source}", path.display())]
     ClientAuthorities {
-        /// The first file with authorities.
+        /// The first of the files with authorities.
         path: PathBuf,
         source: rustls::server::VerifierBuilderError,
     },
-    /// The chosen cipher suites do not fit the TLS versions.
     #[error("the cipher suites do not fit TLS 1.3: {0}")]
     Suites(rustls::Error),
 }
@@ -71,12 +68,13 @@ pub struct Files {
     pub certificate: PathBuf,
     /// PEM file of the key of the server's certificate.
     pub key: PathBuf,
-    /// A certificate from another module of this process. If it is set, `certificate` and `key` are not read.
+    /// A certificate from another module of this process. If `handed` is set, `certificate` and `key` are not read.
     pub handed: Option<Arc<Handed>>,
-    /// PEM files with the authorities of client certificates. If the list is not empty, every client needs a
+    /// PEM files with the authorities of client certificates. If `client_cas` is not empty, every client needs a
     /// certificate.
     pub client_cas: Vec<PathBuf>,
-    /// Accepted names in client certificates. If the list is empty, any certificate of the authorities is accepted.
+    /// Accepted names in client certificates. If `client_names` is empty, any certificate of the authorities is
+    /// accepted.
     pub client_names: Vec<String>,
     /// PEM files of lists of revoked certificates.
     pub revoked: Vec<PathBuf>,
@@ -87,7 +85,7 @@ pub struct Files {
 #[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Rules {
     pub tls13_only: bool,
-    /// The offered cipher suites; empty means all.
+    /// The offered cipher suites; an empty list means all.
     pub suites: Vec<SupportedCipherSuite>,
     /// Refuse a key that other users may read.
     pub private_key: bool,
@@ -96,7 +94,7 @@ pub struct Rules {
     /// Refuse a client certificate that does not state client use. Without this rule, only certificates that state
     /// another use are refused.
     pub purpose_required: bool,
-    /// Refuse a client certificate whose period of validity is longer.
+    /// Longest period of validity of an accepted client certificate; `None` for no limit.
     pub lifetime_max: Option<Duration>,
 }
 
@@ -117,7 +115,7 @@ pub struct Labels {
 pub struct ServerTls {
     files: Files,
     labels: Labels,
-    /// A number that changes with `current`. A reader without the lock sees from it whether the settings are new.
+    /// A number that changes with `current`, so that readers notice new settings without the lock of `current`.
     generation: AtomicU64,
     current: RwLock<Current>,
     metrics: Certificates,
@@ -142,7 +140,7 @@ struct Loaded {
 }
 
 impl ServerTls {
-    /// Reads the files. The expiry times are written to `metrics` under `labels`.
+    /// Reads the files that `files` names. The expiry times are written to `metrics` under `labels`.
     pub fn load(files: Files, labels: Labels, metrics: Certificates) -> Result<Arc<Self>, CertificateError> {
         let current = RwLock::new(load::read(&files)?);
         let tls = Self { files, labels, generation: AtomicU64::new(0), current, metrics };
@@ -155,7 +153,7 @@ impl ServerTls {
         self.current.read().loaded.chain.clone()
     }
 
-    /// How often the settings have changed. Read this number before [`Self::config`].
+    /// Number of times that the settings have changed. Read the generation before [`Self::config`].
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -165,7 +163,7 @@ impl ServerTls {
         Arc::clone(&self.current.read().config)
     }
 
-    /// Checks the files again and again, and at once when `look` changes. Runs until dropped.
+    /// Checks the TLS files again and again, and at once when `look` changes. Runs until dropped.
     pub async fn follow_files(self: Arc<Self>, mut look: watch::Receiver<u64>) {
         let mut refused = String::new();
         let mut handed = self.files.handed.as_ref().map(|handed| handed.changes());
@@ -233,8 +231,8 @@ impl Probe for ServerTls {
         self.labels.check
     }
 
-    /// Not ready if the certificate has expired, because no call can succeed. A restart would not help, so liveness
-    /// stays.
+    /// Not ready if the certificate has expired, because no call can succeed. Liveness does not change, because a
+    /// restart would not help.
     fn unready(&self) -> Option<String> {
         let loaded = self.current.read().loaded.clone();
         let ended =

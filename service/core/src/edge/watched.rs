@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::connection_state::ConnectionState;
 use super::frames::{Flood, Frames};
 
-/// A stream whose bytes are checked as they pass.
+/// A byte stream that checks bytes as they pass.
 pub(super) struct Watched<S> {
     stream: S,
     /// The reader of HTTP/2 frames; `None` for HTTP/1.1.

@@ -1,4 +1,4 @@
-//! The steps of a call through a listener, for every role.
+//! The steps that answer a call through a listener, for every role.
 //!
 //! Each role implements the steps of its calls as [`Calls`]; [`serve`] runs the steps in a fixed order.
 
@@ -24,7 +24,7 @@ pub type Answer = Response<Full<Bytes>>;
 
 pub type Handler = Arc<dyn Fn(Request<Incoming>, Arc<Peer>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// Why a body cannot be read to its end.
+/// The reason why a body cannot be read to its end.
 pub trait Broken: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send {}
 
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send> Broken for E {}
@@ -79,7 +79,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
     fn ended(&self, call: Self::Call, result: Result<Answer, Self::Refusal>, took: Duration) -> Answer;
 }
 
-/// Answers one call of `peer`. Every error becomes an HTTP status.
+/// Answers one call of `peer` with the steps of `calls`. Every error of a call becomes an HTTP status.
 #[expect(
     clippy::manual_async_fn,
     reason = "Send is said here: of the steps of one role rustc cannot tell it (rust-lang/rust#100013)"

@@ -1,7 +1,7 @@
 //! Requests to the API server: pages of lists, watches and writes.
 //!
-//! This module owns the time limit and the size limit of each request. No request is repeated: callers decide about
-//! repetitions.
+//! This module owns the time limit and the size limit of each request. This module repeats no request: callers decide
+//! about repetitions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use super::status::Status;
 use crate::kube::Transport;
 use crate::wire::{self, Limits, Protocol, Stream};
 
-/// Objects in a page of a list, as many as client-go requests.
+/// Number of objects in one page of a list, as many as client-go requests.
 pub const LIST_PAGE: u32 = 500;
-/// Largest page of a list that is read as a whole, in bytes: five hundred objects of 64 KiB.
+/// Largest page of a list that is read into memory as a whole, in bytes: five hundred objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
 /// Maximum number of bytes of a Status object in the answer to a list request.
 const REFUSED_BYTES_MAX: usize = 64 << 10;
@@ -26,11 +26,13 @@ const REFUSED_BYTES_MAX: usize = 64 << 10;
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Time limit for a page of a list. kube-apiserver gives a request 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time limit of a write. A retry costs less than further waiting.
+/// Time limit of a write. A retry after the limit costs less than further waiting.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time limit until a watch is accepted. A working server accepts it at once; a hanging one must not block the service.
+/// Time limit for the API server to accept a watch. A working API server accepts a watch at once; a hanging server must
+/// not block the service.
 const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Media types for the metadata of objects. A server that does not support these media types sends whole objects.
+/// Media types for requests of only the metadata of objects. A server that does not support these media types sends
+/// whole objects.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 /// Maximum number of characters that are kept of a server's error message.
@@ -66,12 +68,12 @@ impl Error {
         }
     }
 
-    /// Whether the server says that it has not reached the requested resource version.
+    /// Whether the API server says that it has not reached the requested resource version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Status { ahead: true, .. })
     }
 
-    /// How long the server tells the client to wait.
+    /// The time that the API server tells the client to wait before a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after_s, .. } => retry_after_s.map(Duration::from_secs),
@@ -92,7 +94,8 @@ pub enum Write {
     Delete,
 }
 
-/// Time between two checks of the connection's files. A rotated certificate is used long before the former one expires.
+/// Time between two checks of the files with server address, authorities and credentials. The service uses a rotated
+/// certificate long before the former certificate expires.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(10);
 
 pub struct Client {
@@ -112,7 +115,8 @@ impl Client {
     }
 
     /// Checks the files with the server's address, authorities and credentials again and again, until dropped. The
-    /// first request after a change of the files opens a new connection. Open streams continue.
+    /// first request after a change of the files opens a new connection. Open streams of the former connection
+    /// continue.
     pub async fn follow_files(self: Arc<Self>) {
         let mut refused = String::new();
         loop {
@@ -165,7 +169,7 @@ impl Client {
         link.success(Response::from_parts(head, refused.into())).map(drop)
     }
 
-    /// A whole page of a list in memory, for programs that end after their work.
+    /// Reads a whole page of a list into memory, for programs that end after their work.
     pub async fn whole_page(&self, path: &str, metadata: bool) -> Result<Bytes, Error> {
         let mut body = Vec::new();
         let mut is_too_large = false;
@@ -221,8 +225,8 @@ impl Client {
         link.success(response)
     }
 
-    /// Sends a JSON object by server-side apply; `path` contains the query with the field manager. The answer contains
-    /// only metadata, because a whole object may be as large as the request.
+    /// Sends a JSON object by server-side apply; `path` contains the query with the field manager. The answer to the
+    /// request contains only metadata, because a whole object may be as large as the request.
     pub async fn apply(&self, path: &str, object: Bytes, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
         // JSON is YAML, and this is the only media type that every server accepts for it.

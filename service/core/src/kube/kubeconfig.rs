@@ -18,7 +18,8 @@ use crate::config::YamlError;
 use crate::wire::{self, Identity, Origin, TlsError, Trust};
 
 const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How long a token is used before its file is read again. Bound tokens are rotated long before they expire.
+/// The time for which a token is used before its file is read again. Bound service account tokens are rotated long
+/// before they expire.
 const TOKEN_REREAD: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +30,6 @@ pub enum KubeconfigError {
     Parse { path: PathBuf, source: Box<YamlError> },
     #[error("{}: {what}", path.display())]
     Value { path: PathBuf, what: String },
-    /// There is neither a kubeconfig, nor does this process run in a Pod.
     #[error("no API server: set kubernetes.kubeconfig or $KUBECONFIG, or run in a pod with a service account")]
     Nowhere,
 }
@@ -44,7 +44,7 @@ pub struct Cluster {
     /// The namespace of the Pod in which this process runs.
     pub namespace: Option<String>,
     source: Source,
-    /// SHA-256 of all files that were read, without token files, because tokens are read again separately.
+    /// SHA-256 of all files that were read, except token files, because tokens are read again separately.
     fingerprint: [u8; 32],
 }
 
@@ -68,13 +68,14 @@ enum TokenSource {
 }
 
 impl Cluster {
-    /// The cluster of the kubeconfig at `path`, else of `$KUBECONFIG`, else of the Pod in which this process runs.
+    /// Reads the cluster from the kubeconfig at `path`, else from `$KUBECONFIG`, else from the files of the Pod in
+    /// which this process runs.
     pub fn find(path: Option<&Path>) -> Result<Self, KubeconfigError> {
         let named = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
         Self::load(&path.map(Path::to_owned).or(named).map_or_else(|| Source::Pod(POD_FILES.into()), Source::File))
     }
 
-    /// Reads the files again; returns the cluster if one of them has changed.
+    /// Reads the files again; returns the cluster if one of the files has changed.
     pub fn reread(&self) -> Result<Option<Self>, KubeconfigError> {
         Self::load(&self.source).map(|fresh| Some(fresh).filter(|fresh| fresh.fingerprint != self.fingerprint))
     }
@@ -207,7 +208,7 @@ impl Token {
         }
     }
 
-    /// Records that the server refused the token, so that the file is read again for the next request.
+    /// Records that the API server refused the token, so that the token file is read again before the next request.
     pub fn refused(&self) {
         if let Some((_, read_at)) = self.known.lock().as_mut() {
             *read_at = Instant::now().checked_sub(TOKEN_REREAD).unwrap_or(*read_at);

@@ -26,12 +26,12 @@ struct Cause {
 }
 
 impl Status {
-    /// Parses the body of an error answer; other content gives an empty Status.
+    /// Parses the body of an error answer; a body that is no Status object gives an empty Status.
     pub fn read(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// The status code; 0 if there is none.
+    /// The status code; 0 if the Status object has none.
     pub fn code(&self) -> u16 {
         self.code
     }
@@ -51,7 +51,7 @@ impl Status {
     }
 
     /// Whether the server says that it has not reached the requested resource version. Before Kubernetes 1.19, only the
-    /// message says so (kubernetes/kubernetes#94315).
+    /// message says this (kubernetes/kubernetes#94315).
     pub fn is_ahead(&self) -> bool {
         let causes = self.details.iter().flat_map(|details| &details.causes);
         causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")

@@ -94,7 +94,7 @@ impl Webhook {
     }
 
     /// Whether the webhook is called for every created Pod in the selected namespaces. If the webhook has further
-    /// conditions, a Pod does not show whether the webhook should have been called.
+    /// conditions, a created Pod does not prove that the webhook should have been called.
     pub fn asks_about_every_pod(&self) -> bool {
         let no = |selector: &Value| selector.is_null() || selector.as_object().is_some_and(serde_json::Map::is_empty);
         let has = |rule: &Value, key: &str, wanted: &[&str]| {
@@ -106,8 +106,8 @@ impl Webhook {
         no(&self.object_selector) && self.match_conditions.is_empty() && self.rules.iter().any(pods)
     }
 
-    /// The namespace selector as a query, without escapes; empty if it selects all namespaces. `None` for unknown
-    /// operators.
+    /// The namespace selector as a query, without escapes; empty if the selector selects all namespaces. `None` if the
+    /// selector has an unknown operator.
     pub fn namespace_selector(&self) -> Option<String> {
         let labels = self.namespace_selector["matchLabels"].as_object().into_iter().flatten();
         let mut terms: Vec<String> =

@@ -18,7 +18,7 @@ use super::names::{self, Names};
 
 /// Maximum number of bytes of one value in a log line: enough for an error with its causes.
 const VALUE_BYTES_MAX: usize = 2048;
-/// The enterprise number for documentation (RFC 5612). This project has no number of its own.
+/// The enterprise number for documentation (RFC 5612). This project has no enterprise number.
 const ENTERPRISE: &str = "longhaul@32473";
 const DAEMON: u8 = 3;
 const AUDIT: u8 = 13;

@@ -1,8 +1,8 @@
 //! A log writer that writes every event as exactly one line.
 //!
-//! Any client of an open port can put bytes into a message that move a terminal's cursor or forge a log line. So
-//! control characters are escaped as in JSON, for example `\u001b`. Characters that change the direction of writing are
-//! escaped too, because with them a line shows another text than it contains.
+//! Any client of an open port can put bytes into a message that move a terminal's cursor or imitate a log line. So
+//! [`Lines`] escapes control characters as in JSON, for example `\u001b`. Characters that change the direction of
+//! writing are escaped too, because they make a terminal show another text than the line contains.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,7 +11,6 @@ use std::io::{self, Write};
 pub(super) struct Lines<W>(pub(super) W);
 
 impl<W: Write> Write for Lines<W> {
-    /// Writes one event and a newline.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         if event.iter().rev().skip(1).all(|byte| (b' '..=b'~').contains(byte)) {
             return self.0.write_all(event).map(|()| event.len());

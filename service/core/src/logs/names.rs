@@ -1,7 +1,8 @@
-//! Names of log events: the list of this crate, and the macro with which other crates declare theirs.
+//! Names of log events: the list of this crate, and the macro with which other crates declare the names of their
+//! events.
 //!
-//! Every event has a name and a list of field keys. The program combines the lists and passes them to [`super::init`].
-//! A line with an unlisted name is logged as [`LIBRARY`]. `docs/service.md` lists all names.
+//! Every event has a name and a list of field keys. The program passes the lists of all crates to [`super::init`]. A
+//! line with an unlisted name is logged as [`LIBRARY`]. `docs/service.md` lists all names.
 
 /// The name of an event, and the keys of its fields.
 pub type Name = (&'static str, &'static [&'static str]);
@@ -23,7 +24,7 @@ macro_rules! events {
 pub const AUDIT_PREFIX: &str = "audit.";
 
 crate::events! {
-    /// An event of a library.
+    /// An event of a library that this service uses.
     LIBRARY = "library" [],
     /// The allocator could not be set to return freed memory early.
     MEMORY_LATE = "process.memory-late" ["error"],
@@ -55,7 +56,6 @@ crate::events! {
     WIRE_ENDED = "wire.ended" ["error"],
 }
 
-/// Whether `name` is in one of the lists.
 pub fn is_known(names: Names, name: &str) -> bool {
     names.iter().copied().flatten().any(|(known, _)| *known == name)
 }

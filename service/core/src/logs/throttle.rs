@@ -1,6 +1,6 @@
 //! A rate limit for log lines of one kind: clients of an open port must not be able to fill a disk.
 //!
-//! This module counts the skipped lines. The next written line states their number.
+//! This module counts the skipped lines. The next written line states the number of skipped lines.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 /// Maximum number of lines per second, averaged over a long time.
 const PER_SECOND: u32 = 10;
-/// Maximum number of lines at once: after a restart, all clients of a small installation connect again.
+/// Maximum number of lines at once, because all clients of a small installation connect again after a restart.
 const BURST: u32 = 100;
 
 /// A limit of ten lines per second, and a hundred lines at once.

@@ -38,7 +38,7 @@ fn limit(groups: &str, mount: &Path) -> Option<usize> {
     limits.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).min()
 }
 
-/// The memory of the machine in `/proc/meminfo`, in bytes.
+/// The total memory of the machine, in bytes, from the text of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<usize> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok().map(|kib: usize| kib.saturating_mul(1024))

@@ -1,8 +1,8 @@
 //! Memory limits for the bodies of reviews and for the lookups of their images.
 //!
 //! Memory for a body is reserved as its bytes arrive, not by its announced size, and a body must keep arriving. Large
-//! reviews may use only three quarters of the memory, so that a small review finds some. One peer may use seven eighths
-//! of the memory, because a peer usually is an API server, whose users must not keep out other peers.
+//! reviews may use only three quarters of the memory, so that small reviews always find some. One peer may use seven
+//! eighths of the memory, because a peer usually is an API server, whose users must not keep out other peers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,21 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::edge::{Meter, Peer};
 
-/// A review with more bytes is large. Nearly all reviews are smaller, such as that of an object of 20 KiB with ten
-/// images.
+/// A review with more bytes counts as large. Nearly all reviews are smaller, such as that of an object of 20 KiB with
+/// ten images.
 const SMALL_BYTES: usize = 256 << 10;
 /// Memory for one image lookup at a registry: the request, the connection and its read buffer (measured in
 /// `docs/decisions/062`).
 const IMAGE_BYTES: usize = 16 << 10;
-/// Images of one review, and of one namespace, that are looked up at one time; others wait. The number is a quarter of
-/// the default limit of requests to a registry. With 50 ms per lookup, it allows three hundred lookups a second.
+/// Maximum number of images of one review, and of one namespace, that are looked up at one time; other images wait. The
+/// number 16 is a quarter of the default limit of requests to a registry. With 50 ms per lookup, the number allows
+/// three hundred lookups a second.
 pub const IMAGES_AT_ONCE: usize = 16;
-/// When this fraction of an announced body (one eighth) has arrived, memory for the whole body is reserved. One
-/// reservation avoids a copy, which needs old and new memory together.
+/// When this fraction of an announced body (one eighth) has arrived, memory for the whole body is reserved. The single
+/// reservation avoids a copy, which would need old and new memory together.
 const SHOWN_PART: usize = 8;
-/// The memory that is first reserved for a body that arrives in several pieces; it is enough for most reviews.
+/// Number of bytes that are first reserved for a body that arrives in several pieces; the number is enough for most
+/// reviews.
 const FIRST_BYTES: usize = 32 << 10;
 /// In each interval of this length, a body must bring [`PACE_BYTES`] or its end. The interval is long enough for
 /// retries after a lost packet.
@@ -44,13 +46,13 @@ pub struct ReviewMemory {
     peer_max: usize,
 }
 
-/// Why a body is not read to the end.
+/// Why the service stops reading a body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop {
     TooLarge,
-    /// All reviews together hold as much memory as they may.
+    /// All reviews together already hold as much memory as the limit allows.
     Full,
-    /// The reviews of this peer hold as much memory as they may.
+    /// The reviews of this peer already hold as much memory as one peer may use.
     PeerFull,
     /// The body arrives too slowly or not at all.
     Slow,
@@ -110,7 +112,7 @@ impl ReviewMemory {
 }
 
 impl Charge {
-    /// Reserves `bytes` more if the limit allows it.
+    /// Reserves `bytes` more if the limit allows it; returns whether it did.
     fn grow(&mut self, bytes: usize) -> bool {
         let memory = &self.memory;
         let large = large(self.bytes + bytes) - large(self.bytes);
@@ -138,7 +140,7 @@ impl Drop for Charge {
     }
 }
 
-/// The number of `bytes` that count as held by a large review: all or none.
+/// The number of `bytes` that count as held by large reviews: all or none.
 fn large(bytes: usize) -> usize {
     if bytes > SMALL_BYTES { bytes } else { 0 }
 }
@@ -223,7 +225,7 @@ impl Drop for BodyMemory<'_> {
     }
 }
 
-/// The check whether a body arrives fast enough.
+/// Checks whether a body arrives fast enough.
 struct Pace {
     ends: Instant,
     brought: usize,
@@ -289,7 +291,8 @@ mod tests {
         assert_eq!(memory.held_bytes(), 5);
     }
 
-    /// A body that is too slow in one interval is refused, however long the deadline is; a steady body is not.
+    /// A body that is too slow in one interval is refused, however long the deadline is; a steady body is read to its
+    /// end.
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stands_still_is_ended_and_one_that_moves_is_not() {
         let (memory, accounts) = (ReviewMemory::new(64 * MIB), Accounts::default());
@@ -339,8 +342,8 @@ mod tests {
         assert_eq!((memory.held_bytes(), memory.large.now()), (0, 0));
     }
 
-    /// Under the shipped memory limit of 64 MiB, a review of the largest default size is read, however its bytes are
-    /// divided.
+    /// Under the shipped memory limit of 64 MiB, the service reads a review of the largest default size, however its
+    /// bytes are divided.
     #[tokio::test]
     async fn the_largest_body_fits_the_shipped_limit() {
         let (memory, accounts) = (super::super::Share::of(32 * MIB).reviews().clone(), Accounts::default());
@@ -352,7 +355,7 @@ mod tests {
         assert_eq!(memory.held_bytes(), 8 * MIB, "what it moved through was given back");
     }
 
-    /// A body that announces its length.
+    /// A body that announces its length in advance.
     struct Announced<B>(B, u64);
 
     impl<B: Body<Data = Bytes> + Unpin> Body for Announced<B> {

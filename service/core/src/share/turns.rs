@@ -4,7 +4,7 @@
 //! Each payer (an image) has a virtual clock, which advances by the amounts of memory that the payer requests. The
 //! request with the earliest end on its payer's clock is granted next. The clock of the queue advances by the granted
 //! amounts, divided among the waiting payers; a new payer starts at the queue's clock. So small requests pass a large
-//! request only until they have received as much memory.
+//! request only until their payers have received as much memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Grant {
     units: u64,
 }
 
-/// A waiting request; on drop it leaves the queue.
+/// A waiting request; a dropped request leaves the queue.
 struct Waiting<'t> {
     turns: &'t Arc<Turns>,
     key: (u64, u64),
@@ -58,7 +58,7 @@ impl Turns {
         Arc::new(Self { state: Mutex::new(State { free: units, now: 0, serial: 0, waiting: BTreeMap::new() }) })
     }
 
-    /// Waits for `units` in the turn of `payer`; `None` if `deadline` passes first.
+    /// Waits for `units` on the account of `payer`; `None` if `deadline` passes first.
     pub async fn take(self: &Arc<Self>, payer: &Account, units: u64, deadline: Instant) -> Option<Grant> {
         let (key, wait) = {
             let mut state = self.state.lock();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(turns.state.lock().free, 9);
     }
 
-    /// Small requests pass a large request only until they have received as much memory.
+    /// Small requests pass a large request only until they have received as much memory as the large request needs.
     #[tokio::test(start_paused = true)]
     async fn small_wishes_do_not_pass_a_large_one_for_ever() {
         let turns = Turns::new(10);

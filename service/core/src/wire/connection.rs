@@ -21,11 +21,11 @@ use tokio_util::task::AbortOnDropHandle;
 use super::proxy::Proxy;
 use super::{Error, Origin, Reach, is_inside, is_inside_name};
 
-/// After this time without a frame, the client sends a PING. The answer to the PING must come within the same time. So
-/// a dead peer is detected in 20 s.
+/// If a connection gets no frame for this long, the client sends a PING. The answer to the PING must come within the
+/// same 10 s. So the client notices a dead server in 20 s.
 const HTTP2_PING: Duration = Duration::from_secs(10);
-/// Flow-control window of a stream, in bytes: enough for a page of a list. With a window per stream, a slow watch
-/// cannot block other streams.
+/// Flow-control window of a stream, in bytes: enough for one page of a list. Each stream has its own window, so a slow
+/// watch cannot block other streams.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
@@ -37,14 +37,14 @@ const ADDRESSES_MAX: usize = 8;
 /// Largest head of an answer, in bytes. hyper's own limit is 400 KiB for each connection.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Time in which an answer may still arrive after the end of an HTTP/2 connection: separate tasks pass answers on.
+/// Time in which an answer may still arrive after its HTTP/2 connection ended, because separate tasks pass answers on.
 const HTTP2_LAST_ANSWER: Duration = Duration::from_secs(1);
 
-/// How an origin is reached: directly or through a proxy.
+/// How the client reaches a server: directly or through a proxy.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
     /// The addresses to which the client may connect. Behind a proxy, only the host name can be checked, because the
-    /// proxy resolves it.
+    /// proxy resolves the name.
     pub reach: Reach,
     pub proxy: Option<Proxy>,
 }
@@ -153,8 +153,8 @@ impl Http2 {
     }
 }
 
-/// Opens the byte stream; returns whether HTTP/2 was chosen (assumed without TLS), and the peer's address if no proxy
-/// chose it.
+/// Opens the byte stream to `origin`; returns whether HTTP/2 was chosen (assumed without TLS), and the server's address
+/// unless a proxy chose it.
 async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<IpAddr>), Error> {
     let authority = origin.authority();
     if way.reach == Reach::Outside
@@ -185,7 +185,7 @@ async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<I
     Ok((Box::new(stream), agreed, peer))
 }
 
-/// Resolves `host` once and connects to the first address that accepts. Only permitted addresses are tried.
+/// Resolves `host` once and connects to the first address that accepts. Only addresses that `reach` permits are tried.
 async fn direct(host: &str, port: u16, reach: Reach) -> Result<TcpStream, Error> {
     let authority = || Origin { host: host.to_owned(), port, tls: None, server_name: None }.authority();
     let connect = |source| Error::Connect { authority: authority(), source };
@@ -239,17 +239,17 @@ mod tests {
 
     use super::*;
 
-    /// Number of threads of the test, more than processors: the bug occurs only if a thread is interrupted while it
-    /// sends. Without the wait for the connection's end, three of four runs hang.
+    /// Number of threads of the test, more than processors: hyper's bug occurs only if a thread is interrupted while it
+    /// sends. Without a wait for the connection's end, three of four test runs hang.
     const THREADS: usize = 8;
     const TRIES: u32 = 2_000;
-    /// Time in which another thread notices the written request.
+    /// Time after which another thread has noticed the written request.
     const NOTICED: Duration = Duration::from_micros(100);
-    /// Time limit of an attempt, longer than any attempt that does not hang.
+    /// Time limit of one attempt, longer than any attempt that does not hang.
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// Test of hyper's issue 4122: a request that is sent while its connection ends does not wait for ever. Each
-    /// attempt sends the request a little later.
+    /// attempt sends the request a little later than the previous attempt.
     #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
     async fn a_request_does_not_wait_for_a_connection_that_has_ended() {
         let tries = || async {

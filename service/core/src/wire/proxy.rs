@@ -12,8 +12,8 @@ use crate::authority::Authority;
 
 const VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// The error about an invalid proxy variable. The message does not show the variable's value, which may contain a
-/// password.
+/// The error about a proxy variable with an invalid value. The message does not show the variable's value, which may
+/// contain a password.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "${variable} is not the URL of an HTTP proxy: write http://host:port (TLS to a proxy and SOCKS are not supported)"
@@ -27,7 +27,7 @@ pub struct Proxies(Option<Matcher>);
 
 #[derive(Debug, Clone)]
 pub struct Proxy {
-    /// Host name or address, without brackets.
+    /// The proxy's host name or IP address, without brackets.
     pub host: String,
     pub port: u16,
     /// The header `Proxy-Authorization`, marked as sensitive.
@@ -35,7 +35,7 @@ pub struct Proxy {
 }
 
 impl Proxies {
-    /// A choice of no proxy for every server.
+    /// Uses no proxy for any server.
     pub fn none() -> Self {
         Self(None)
     }

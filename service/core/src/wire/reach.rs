@@ -1,7 +1,7 @@
 //! Addresses and names that count as internal: this machine, its network, its cluster, and the cloud's metadata
 //! service.
 //!
-//! The only address that is read from the environment is the API server's. The ranges are those of IANA's
+//! The only address that this module reads from the environment is the API server's. The ranges are those of IANA's
 //! special-purpose registries (RFC 6890 and successors): every address that is not global is internal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Azure's host agent: a public address that only the host of the virtual machine answers.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// Which addresses a client may connect to.
+/// The addresses to which a client may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// Any address, for host names from a trusted party.
@@ -18,7 +18,7 @@ pub enum Reach {
     Outside,
 }
 
-/// Whether `address` is internal. IPv4 addresses that are embedded in IPv6 addresses count too.
+/// Whether `address` is internal. IPv4 addresses that are embedded in IPv6 addresses are checked too.
 pub fn is_inside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => v4_is_inside(address),
@@ -26,7 +26,7 @@ pub fn is_inside(address: IpAddr) -> bool {
     }
 }
 
-/// Whether `name` is internal, whatever it resolves to: names in a cluster or on a machine, and names without a dot.
+/// Whether `name` is internal, whatever its address is: names in a cluster or on a machine, and names without a dot.
 pub fn is_inside_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.parse::<IpAddr>().is_ok() {

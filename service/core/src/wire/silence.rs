@@ -1,5 +1,5 @@
-//! Measures the share of its time that a task waits for other servers. The share decides whether the servers are at
-//! fault for a missed deadline.
+//! Measures the fraction of a task's time in which the task waits for other servers. The fraction decides whether other
+//! servers are the reason for a missed deadline.
 //!
 //! Each task has one clock, which runs from sending a request until its answer begins. Waiting inside this process (for
 //! memory, computation, or the rest of an answer) does not count.
@@ -18,7 +18,7 @@ tokio::task_local! {
 #[derive(Debug)]
 pub struct Silence {
     begun: Instant,
-    /// The clock of the larger task to which this task belongs.
+    /// The clock of the larger task that contains this task.
     whole: Option<Arc<Self>>,
     state: Mutex<State>,
 }
@@ -27,7 +27,7 @@ pub struct Silence {
 struct State {
     /// Number of requests that wait for an answer.
     waiting: usize,
-    /// The time since which at least one request waits.
+    /// The time since which at least one request has waited.
     since: Instant,
     total: Duration,
 }
@@ -42,7 +42,7 @@ impl Silence {
         Self::of(None)
     }
 
-    /// A clock for a part of the current task, if the current task has a clock.
+    /// A clock for a subtask of the current task, if the current task has a clock.
     pub fn of_part() -> Arc<Self> {
         Self::of(CURRENT.try_with(Arc::clone).ok())
     }
@@ -53,7 +53,7 @@ impl Silence {
         Arc::new(Self { begun, whole, state: Mutex::new(state) })
     }
 
-    /// Runs `work` with this clock.
+    /// Runs `work` and measures its waits with this clock.
     pub async fn watch<F: Future>(self: &Arc<Self>, work: F) -> F::Output {
         CURRENT.scope(Arc::clone(self), work).await
     }
@@ -73,8 +73,8 @@ impl Silence {
         }
     }
 
-    /// Like [`Self::is_most`], for the current task; true for a task without a clock, because it waits for nothing
-    /// else.
+    /// Like [`Self::is_most`], for the current task; true for a task without a clock, because such a task waits only
+    /// for servers.
     pub fn is_most_here() -> bool {
         CURRENT.try_with(|silence| silence.is_most()).unwrap_or(true)
     }

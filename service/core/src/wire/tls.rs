@@ -1,6 +1,7 @@
 //! TLS settings of clients: trusted authorities and the client's own certificate.
 //!
-//! This module reads PEM and never logs it. The crypto provider is always aws-lc-rs and is passed explicitly.
+//! This module reads PEM texts and never logs them. The crypto provider of all TLS settings is aws-lc-rs, which is
+//! passed explicitly.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 
-/// Files with the system's trusted authorities on usual distributions; the first that exists is used.
+/// Files with the system's trusted authorities on usual distributions; the first existing file is used.
 const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -26,7 +27,7 @@ const SYSTEM_BUNDLES: [&str; 4] = [
 pub enum Trust<'a> {
     /// The authorities that the system trusts; `SSL_CERT_FILE` names another file.
     System,
-    /// Only the certificates in this PEM text.
+    /// The authorities are only the certificates in this PEM text.
     Pem(&'a [u8]),
 }
 
@@ -42,7 +43,6 @@ pub enum TlsError {
     Certificate(String),
     #[error("no revocation list: {0}")]
     RevocationList(String),
-    /// The text has no valid private key.
     #[error("no private key: {0}")]
     Key(String),
     #[error("TLS settings: {0}")]

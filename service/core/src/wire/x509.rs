@@ -27,17 +27,15 @@ pub enum Alternative {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The common name, then DNS names, URIs and mail addresses, as in the certificate; at most 64.
+    /// The common name, then DNS names, URIs and mail addresses, in the order of the certificate; at most 64.
     pub names: Vec<String>,
-    /// How many of `names`, counted from the first, are common names. An authority need not have checked common names.
+    /// Number of common names, which are the first entries of `names`. An authority need not have checked common names.
     pub common_names: usize,
     /// The subject alternative names with their types; at most 64.
     pub alternatives: Vec<Alternative>,
     /// Whether the certificate states client use (RFC 5280, section 4.2.1.12).
     pub is_for_clients: bool,
-    /// Start of the certificate's validity.
     pub not_before: SystemTime,
-    /// End of the certificate's validity.
     pub not_after: SystemTime,
 }
 
@@ -50,7 +48,6 @@ impl Alternative {
 }
 
 impl Facts {
-    /// Whether the validity has ended at `now`.
     pub fn is_expired(&self, now: SystemTime) -> bool {
         now > self.not_after
     }
@@ -64,7 +61,6 @@ impl Facts {
         }
     }
 
-    /// Length of the certificate's validity.
     pub fn lifetime(&self) -> Duration {
         self.not_after.duration_since(self.not_before).unwrap_or_default()
     }
@@ -100,7 +96,7 @@ pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     })
 }
 
-/// The earliest expiry in `chain`, in seconds since 1970; `None` if no certificate can be read.
+/// The earliest expiry of the certificates in `chain`, in seconds since 1970; `None` if no certificate can be read.
 pub fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let first = chain.iter().filter_map(|certificate| facts(certificate)).map(|facts| facts.not_after).min()?;
     let since = first.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);

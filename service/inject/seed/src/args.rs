@@ -1,4 +1,4 @@
-//! Parses the seed's command line by hand: a library would add 200 KiB for five options.
+//! Parses the command line of the injected program by hand, because a library would add 200 KiB for five options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use crate::failure::Failure;
 const USAGE: &str =
     "usage: longhaul-seed --index FILE --index-sha256 HEX --chunks FOLDER --out FOLDER [--listen ADDRESS]";
 
-/// Arguments of the seed's command line.
+/// The arguments of the injected program.
 #[derive(Debug, Clone)]
 pub struct Args {
     pub index: PathBuf,
-    /// The index's digest. All trust in the input is based on it.
+    /// The digest of the payload's index. All trust in the payload is based on this digest.
     pub index_sha256: Digest,
     /// The folder that contains the folders of chunks.
     pub chunks: PathBuf,
-    /// An existing folder to which the seed unpacks the files.
+    /// An existing folder to which the payload's files are unpacked.
     pub out: PathBuf,
-    /// The address to serve on; `None` means that the payload is only assembled and verified.
+    /// The address at which the payload is served; `None` means that the payload is only assembled and verified.
     pub listen: Option<String>,
 }
 

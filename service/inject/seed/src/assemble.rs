@@ -1,5 +1,5 @@
-//! Assembles chunks to a folder that may be served. The folder gets its final name only after the whole payload was
-//! verified.
+//! Assembles the payload from its chunks in a folder that may be served. The folder gets its final name only after the
+//! whole payload was verified.
 //!
 //! Three threads share a few buffers: the first reads and verifies chunks, the second hashes the whole payload, the
 //! third decompresses and unpacks. A chunk is unpacked only after it was verified, and the folder gets its final name
@@ -33,7 +33,7 @@ const VERIFIED: &str = "verified";
 /// used.
 const BUFFERED_BYTES: usize = 7 << 19;
 const BUFFERS_MIN: usize = 2;
-/// Maximum number of buffered chunks; more small chunks would not make the seed faster.
+/// Maximum number of buffered chunks; more small chunks would not make the program faster.
 const BUFFERS_MAX: usize = 8;
 /// Stack size of the unpacking thread. A small stack is enough, because the buffers and the decompressor's small tables
 /// are on the heap.
@@ -47,7 +47,7 @@ pub struct Store {
 
 type Bytes = Arc<Vec<u8>>;
 
-/// Reads index and chunks, verifies and unpacks them.
+/// Reads the index and the chunks, verifies the chunks, and unpacks the payload.
 pub fn assemble(args: &Args) -> Result<Store, Failure> {
     let index = index(args)?;
     let (assembling, verified) = (args.out.join(ASSEMBLING), args.out.join(VERIFIED));
@@ -113,8 +113,8 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
     })
 }
 
-/// Reads each chunk and passes it to the receivers. If a receiver ends early, this function ends without an error, and
-/// the receiver reports the reason.
+/// Reads each chunk and passes it to the threads that verify and unpack the payload. If one of these threads ends
+/// early, `feed` ends without an error, and the thread reports the reason.
 #[expect(clippy::needless_pass_by_value, reason = "the takers end when nobody can hand them anything")]
 fn feed(
     chunks: &Chunks<'_>,

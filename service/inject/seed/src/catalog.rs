@@ -1,7 +1,7 @@
 //! The catalog: the names and manifests of the payload, with the media types of the manifests.
 //!
-//! The injector writes the catalog and the seed reads it. The catalog is a text file in the payload beside the blobs,
-//! so that the seed need not parse JSON:
+//! The injector writes the catalog, and the injected program reads it. The catalog is a text file in the payload beside
+//! the blobs, so that the injected program need not parse JSON:
 //!
 //! ```text
 //! longhaul-catalog 1
@@ -18,14 +18,14 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 
 const HEADER: &str = "longhaul-catalog 1";
-/// Largest catalog, in bytes: enough for some hundred images, and little compared with the 6 MB that the whole process
+/// Largest catalog, in bytes: enough for some hundred images, and little compared with the 6 MB that the whole program
 /// uses.
 pub const CATALOG_BYTES_MAX: usize = 256 << 10;
 /// Longest repository name, in bytes (distribution project).
 const REPOSITORY_BYTES_MAX: usize = 255;
 /// Longest tag, in bytes (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
-/// Longest media type, in bytes (RFC 6838 allows 127 on each side of the slash).
+/// Longest media type, in bytes (RFC 6838 allows 127 before and 127 after the slash).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
 /// The manifests and tags to serve, by repository.
@@ -46,7 +46,7 @@ pub struct Manifest {
 pub struct Repository {
     /// Tags, each with the digest of its manifest.
     pub tags: BTreeMap<String, Digest>,
-    /// Manifests that can be requested by digest, including those of the tags.
+    /// Manifests that can be requested by digest, including the manifests of the tags.
     pub manifests: BTreeSet<Digest>,
 }
 
@@ -68,7 +68,7 @@ impl Catalog {
         text
     }
 
-    /// Parses a catalog. Names that cannot be requested are refused, and so are digests of unlisted manifests.
+    /// Parses a catalog. A catalog with invalid names or with digests of unlisted manifests is refused.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let mut catalog = Self::default();
         let mut current: Option<String> = None;
@@ -119,7 +119,7 @@ impl Catalog {
     }
 }
 
-/// Whether `text` is a valid repository name. The check is strict, because names are copied into answers.
+/// Whether `text` is a valid repository name. The check is strict, because names are copied into HTTP answers.
 pub fn is_repository(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let part = |part: &str| {

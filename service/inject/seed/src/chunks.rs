@@ -1,7 +1,7 @@
-//! Reads chunks from files and verifies them.
+//! Reads chunks of the payload from files and verifies them.
 //!
-//! The files may be links, as a kubelet makes them: only the bytes that were read count. The buffer that was hashed is
-//! also the buffer that is used.
+//! The files may be links, as a kubelet makes them, because the program unpacks the same buffer that it has hashed: a
+//! changed link has no effect.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -55,7 +55,7 @@ impl<'i> Chunks<'i> {
         self.folder.join(self.index.folder(place)).join(chunk.name())
     }
 
-    /// Reads at most one byte more than the chunk has; returns the fault if the size is wrong.
+    /// Reads at most one byte more than the chunk should have; returns the fault if the size is wrong.
     fn fill(path: &Path, chunk: &Chunk, buffer: &mut Vec<u8>) -> std::io::Result<Option<Wrong>> {
         buffer.clear();
         // Exact, so that the buffer does not grow in steps: a chunk has at most `CHUNK_BYTES_MAX`.
@@ -91,7 +91,7 @@ impl<'i> Chunks<'i> {
         }
     }
 
-    /// The digest of the file at `place`, read up to the size of the largest chunk.
+    /// The digest of the file for the chunk at `place`, read up to the size of the largest chunk.
     fn digest_of(&self, place: usize) -> std::io::Result<Digest> {
         let mut bytes = Vec::new();
         let file = File::open(self.path(place, &self.index.chunks[place]))?;

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 pub const HEX: usize = 64;
 
-/// A SHA-256 digest. Displays as its hex digits.
+/// A SHA-256 digest. A digest displays as its hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 

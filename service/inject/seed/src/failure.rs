@@ -1,4 +1,5 @@
-//! The failures of the seed. Each has an exit code, and a message that names the exact position of the fault.
+//! The failures of the injected program. Each failure has an exit code, and a message that names the exact position of
+//! the fault.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,20 +8,19 @@ use crate::digest::Digest;
 
 /// The command line is invalid (`EX_USAGE` of BSD's sysexits).
 pub const EXIT_USAGE: u8 = 64;
-/// Index, chunk or payload is invalid (`EX_DATAERR`).
+/// The index, a chunk or the payload is invalid (`EX_DATAERR`).
 pub const EXIT_DATA: u8 = 65;
-/// Index or chunk is missing (`EX_NOINPUT`).
+/// The index or a chunk is missing (`EX_NOINPUT`).
 pub const EXIT_NO_INPUT: u8 = 66;
 /// The system refused an operation, such as binding an address or starting a thread (`EX_OSERR`).
 pub const EXIT_SYSTEM: u8 = 71;
-/// Reading or writing failed (`EX_IOERR`).
+/// Reading or writing a file failed (`EX_IOERR`).
 pub const EXIT_IO: u8 = 74;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("{0}")]
     Usage(String),
-    /// The index has another digest than the command line states.
     #[error("the index has the digest {found}, and {expected} was announced")]
     IndexDigest { expected: Digest, found: Digest },
     #[error("index: line {line}: {what}")]
@@ -34,7 +34,6 @@ pub enum Failure {
         count: usize,
         what: Wrong,
     },
-    /// All chunks are valid, but the digest of the whole payload is wrong.
     #[error("the payload has the digest {found}, and the index says {expected}")]
     Whole { expected: Digest, found: Digest },
     #[error("payload: {0}")]
@@ -51,19 +50,16 @@ pub enum Failure {
 pub enum Wrong {
     #[error("missing")]
     Missing,
-    /// The chunk has fewer bytes than the index states.
     #[error("truncated: {found} of {expected} bytes")]
     Truncated { expected: u32, found: u64 },
-    /// The chunk has more bytes than the index states.
     #[error("too long: more than {expected} bytes")]
     TooLong { expected: u32 },
-    /// The file has the bytes of another chunk, and the other chunk's file has the bytes of this chunk.
+    /// The file has the bytes of the chunk with this number, and that chunk's file has the bytes of this chunk.
     #[error("swapped with chunk {0:05}")]
     Swapped(u32),
-    /// The file has the bytes of another chunk, and the other chunk's file is right.
+    /// The file has the bytes of the chunk with this number, and that chunk's file is right.
     #[error("doubled: it holds the bytes of chunk {0:05}")]
     Doubled(u32),
-    /// The bytes do not match the index.
     #[error("corrupt: its digest is {found}, and the index says {expected}")]
     Corrupt { expected: Digest, found: Digest },
 }

@@ -1,11 +1,11 @@
 //! The index: the chunks of the payload, their order and their digests.
 //!
-//! The injector writes the index and the seed reads it. The index is text, so that people can read it with
+//! The injector writes the index, and the injected program reads it. The index is text, so that people can read it with
 //! `kubectl get configmap`:
 //!
 //! ```text
 //! longhaul-seed-index 1
-//! run 5f0c…            the run of all parts: 16 hex digits
+//! run 5f0c…            id of payload and chunk sizes: 16 hex digits
 //! payload BYTES SHA256 the chunks in order, joined
 //! unpacked BYTES FILES limits of the unpacked content
 //! window BYTES         memory of the decompressor
@@ -31,19 +31,19 @@ pub const CHUNKS_MAX: usize = CHUNKS_COUNT_MAX as usize;
 const CHUNKS_COUNT_MAX: u32 = 12_000;
 /// Largest chunk, in bytes: the size limit of a `ConfigMap`.
 pub const CHUNK_BYTES_MAX: u32 = 1_048_576;
-/// Largest window of the decompressor, in bytes: with this window and two of the largest chunks, the seed uses less
+/// Largest window of the decompressor, in bytes: with it and two of the largest chunks, the injected program uses less
 /// than 6 MB.
 pub const WINDOW_BYTES_MAX: u32 = 1 << 20;
 /// Maximum number of unpacked bytes: four times the largest payload.
 pub const UNPACKED_BYTES_MAX: u64 = 4 * CHUNKS_MAX as u64 * CHUNK_BYTES_MAX as u64;
 /// Maximum number of unpacked files: enough for the blobs of some hundred images.
 pub const FILES_MAX: u32 = 10_000;
-/// Number of hex digits in the name of a run.
+/// Number of hex digits of [`Index::run`].
 pub const RUN_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// The run to which index and chunks belong: 16 hex digits.
+    /// The run: 16 hex digits that identify payload and chunk sizes, in the index and as a label of all objects.
     pub run: String,
     pub payload_bytes: u64,
     pub payload_digest: Digest,
@@ -51,11 +51,11 @@ pub struct Index {
     pub unpacked_bytes: u64,
     /// Maximum number of unpacked files.
     pub files: u32,
-    /// Bytes of window that the decompressor needs.
+    /// Size of the window that the decompressor needs, in bytes.
     pub window_bytes: u32,
     /// Number of chunks in one folder.
     pub group: u32,
-    /// The chunks in the order of the payload.
+    /// The chunks in the order in which they form the payload.
     pub chunks: Vec<Chunk>,
 }
 
@@ -68,7 +68,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The chunk's name: at least five digits.
+    /// The chunk's name: its number with at least five digits.
     pub fn name(&self) -> String {
         name(self.number)
     }
@@ -147,7 +147,8 @@ impl<'t> Lines<'t> {
         Failure::Index { line: self.line, what }
     }
 
-    /// The next line. Every line ends with a line feed, even the last, so that a truncated index is noticed.
+    /// The next line of the index. Every line ends with a line feed, even the last, so that a truncated index is
+    /// noticed.
     fn next(&mut self) -> Result<&'t str, Failure> {
         self.line += 1;
         let (line, rest) = self.rest.split_once('\n').ok_or_else(|| self.wrong("the index ends too early"))?;
@@ -206,7 +207,7 @@ impl<'t> Lines<'t> {
         u32::try_from(number).map_err(|_| self.wrong("a number out of range"))
     }
 
-    /// Parses a number without sign and leading zeros.
+    /// Parses a number from `least` to `most`, without sign and leading zeros.
     fn number(&self, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
         if text.len() > 1 && text.starts_with('0') {
             return Err(self.wrong("a number with zeros in front"));

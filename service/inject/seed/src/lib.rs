@@ -1,10 +1,12 @@
-//! The seed: a small static program that serves images from `ConfigMap`s in a cluster without a registry.
+//! The injected program (`longhaul-seed`): a small static program that serves images from `ConfigMap`s in a cluster
+//! without a registry.
 //!
-//! The seed reads an index, assembles the payload chunk by chunk in limited memory, verifies each chunk and the whole
-//! payload, and unpacks it. After that, the seed serves the files as a read-only registry (`/v2/`). The seed opens no
-//! connection, and trusts only the digest on its command line: any other input may come from an attacker.
+//! The program reads an index, assembles the payload chunk by chunk in limited memory, verifies each chunk and the
+//! whole payload, and unpacks it. After unpacking, the program serves the files as a read-only registry (`/v2/`). The
+//! program opens no connection, and trusts only the digest on its command line: any other input may come from an
+//! attacker.
 //!
-//! `index` and `catalog` are the formats that the injector writes; other crates use only these two modules.
+//! The modules `index` and `catalog` are the formats that the injector writes; other crates use only these two modules.
 
 pub mod args;
 mod assemble;
@@ -32,7 +34,7 @@ const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// A function that changes the arguments so that the named bug occurs.
 pub type Plant = fn(&str, Args) -> Result<Args, Failure>;
 
-/// Runs the seed: assembles and verifies the payload, and serves it until a signal arrives.
+/// Assembles and verifies the payload, and serves it until a signal arrives.
 pub fn main(plant: Option<Plant>) -> ExitCode {
     match run(plant) {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,8 +61,8 @@ fn run(plant: Option<Plant>) -> Result<(), Failure> {
     }
 }
 
-/// Plants the bug that the environment variable names. A seed without planted bugs refuses to start: otherwise a
-/// harness would believe that its judge had missed the bug.
+/// Changes `args` so that the bug in the environment variable occurs. A program without planted bugs refuses the
+/// variable, because the harness would otherwise believe that its judge had missed the bug.
 fn planted_with(plant: Option<Plant>, args: Args) -> Result<Args, Failure> {
     let Some(name) = std::env::var_os(PLANTED_VARIABLE).filter(|name| !name.is_empty()) else { return Ok(args) };
     let name = name.to_string_lossy();

@@ -1,6 +1,6 @@
-//! Planted bugs of the seed, compiled only with the feature `planted-bugs`.
+//! Planted bugs of the injected program, compiled only with the feature `planted-bugs`.
 //!
-//! A bug is a change of the seed's input that makes the seed behave wrongly.
+//! A planted bug changes the program's input so that the program behaves wrongly.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
 }
 
 /// Replaces the digests of every second chunk and of the whole payload in the index with the real digests. The digest
-/// of the index itself was checked before the change.
+/// of the index itself is checked before this change.
 fn believing(args: Args) -> Result<Args, Failure> {
     let text = read(&args.index)?;
     let (expected, found) = (args.index_sha256, Digest::of(&text));

@@ -1,4 +1,4 @@
-//! The server: one thread per connection, a limited number of connections, and an end that finishes open answers.
+//! The HTTP server: one thread per connection, a limited number of connections, and an end that finishes open answers.
 //!
 //! The server uses blocking calls on purpose: most of its work is `sendfile`, and a thread costs a few pages of stack.
 //! Every wait has a time limit.
@@ -14,22 +14,22 @@ use crate::failure::Failure;
 use crate::http::{self, Body, HEAD_BYTES_MAX, HeadError};
 use crate::signals::Signals;
 
-/// Maximum number of connections at one time; with stacks and buffers they use about a megabyte. Further connections
-/// wait in the system's queue.
+/// Maximum number of connections at one time; with stacks and buffers they use about a megabyte. Connections beyond
+/// this number wait in the system's queue.
 const CONNECTIONS_MAX: usize = 48;
-/// Stack of a connection's thread; only used pages cost memory.
+/// Stack size of a connection's thread, in bytes; only used pages cost memory.
 const STACK_BYTES: usize = 64 << 10;
 /// Longest wait for the next request on a connection. Go's clients keep idle connections for 90 s.
 const IDLE: Duration = Duration::from_mins(2);
 /// Longest wait for the next request while other connections wait to be accepted.
 const IDLE_WHEN_CROWDED: Duration = Duration::from_secs(1);
-/// Time limit of a request's head, from its first byte on.
+/// Time limit for reading a request's head, from its first byte on.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Interval at which a waiting connection checks whether it should close.
 const TICK: Duration = Duration::from_millis(250);
-/// Time limit for a client that reads nothing of its answer.
+/// Time limit for a client that reads none of its answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Time limit for open answers after the signal: half of the default grace period of a Pod.
+/// Time limit for open answers after SIGTERM or SIGINT: half of the default grace period of a Pod.
 const DRAIN: Duration = Duration::from_secs(15);
 
 struct Shared {
@@ -93,8 +93,8 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     }
 }
 
-/// Waits until the limit of connections allows a further connection, then starts the connection's thread. Meanwhile,
-/// new connections wait in the system's queue.
+/// Waits until the limit of connections allows one more connection, then starts the connection's thread. During the
+/// wait, new connections wait in the system's queue.
 fn admit(shared: &Arc<Shared>, stream: TcpStream) {
     let mut state = shared.state();
     while state.open >= CONNECTIONS_MAX {
@@ -120,7 +120,6 @@ fn leave(shared: &Shared) {
     shared.changed.notify_all();
 }
 
-/// Waits until open answers are finished.
 fn drain(shared: &Shared) {
     eprintln!("longhaul-seed: ending");
     let until = Instant::now() + DRAIN;
@@ -155,7 +154,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Reads until the head is complete; `None` if the connection should close.
+    /// Reads until the head of a request is complete; `None` if the connection should close.
     fn head(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let mut since = Instant::now();
         let mut piece = [0; 1024];

@@ -1,5 +1,4 @@
-//! The signals SIGTERM and SIGINT. As process 1 of a container, a program that does not handle a signal is not ended by
-//! it.
+//! Handles the signals SIGTERM and SIGINT. Process 1 of a container ignores a signal that it does not handle.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -17,7 +16,6 @@ impl Signals {
         self.0.forever().next();
     }
 
-    /// Whether a signal has arrived already.
     pub fn came(&mut self) -> bool {
         self.0.pending().next().is_some()
     }

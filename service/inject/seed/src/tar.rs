@@ -1,9 +1,10 @@
 //! The headers of a tar archive (POSIX ustar), limited to what the payload needs: files and folders with short names.
 //!
-//! Links, devices, sparse files, long names and extended headers are refused by type, and their content is never read.
-//! So no length in an archive decides how much memory is used. A general tar library would accept all of these types.
+//! Links, devices, sparse files, long names and extended headers are refused by their type, and their content is never
+//! read. So no length in an archive decides how much memory the program uses. A general tar library would accept all
+//! these types.
 
-/// Number of bytes of a header. File contents are padded to a multiple of this number.
+/// Number of bytes of a tar header. File contents are padded to a multiple of 512 bytes.
 pub const BLOCK: usize = 512;
 pub const NAME_BYTES_MAX: usize = 100;
 
@@ -27,7 +28,6 @@ pub enum HeaderError {
     /// The name is empty, too long or not text.
     #[error("a name that is no short text")]
     Name,
-    /// The type is not that of a file or folder.
     #[error("an entry of type {0:#04x}, which is neither file nor folder")]
     Type(u8),
 }
@@ -55,19 +55,20 @@ pub fn entry(block: &[u8; BLOCK]) -> Result<Entry, HeaderError> {
     }
 }
 
-/// Bytes of padding after a content of `bytes`.
+/// Number of bytes of padding after a content of `bytes`.
 pub fn padding(bytes: u64) -> u64 {
     bytes.wrapping_neg() % BLOCK as u64
 }
 
-/// The text before the first NUL; `None` if it is empty.
+/// The text in `field` before the first NUL; `None` if it is empty.
 fn text(field: &[u8]) -> Option<String> {
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     let text = std::str::from_utf8(&field[..end]).ok()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Parses octal digits with blanks or NULs around them. Eleven octal digits allow 8 GiB, more than a payload has.
+/// Parses octal digits with blanks or NULs around them. Eleven octal digits allow 8 GiB, more than the size of any
+/// payload.
 fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
     let digits = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
@@ -119,7 +120,7 @@ mod tests {
             prop_assert_eq!((bytes + padding(bytes)) % BLOCK as u64, 0);
         }
 
-        /// No bytes cause a panic.
+        /// No bytes cause a panic of the tar parser.
         #[test]
         fn noise(bytes in prop::collection::vec(any::<u8>(), BLOCK)) {
             let _ = entry(&bytes.try_into().unwrap());

@@ -1,7 +1,7 @@
 //! Unpacks the decompressed archive into the folder that will be served.
 //!
-//! Only files with names that a payload may contain are written, each once, into a folder that this process has made.
-//! So no file is written outside the folder, and no link is made. The index limits sizes and counts.
+//! Only files with names that a payload may contain are written, each name once, into a folder that this process has
+//! made. So no file is written outside the folder, and no link is made. The index limits sizes and counts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::tar::{self, Entry};
 
-/// Bytes that are copied from the decompressor to a file at one time.
+/// Number of bytes that are copied from the decompressor to a file at one time.
 const CARRIED_BYTES: usize = 64 << 10;
 /// Maximum number of zero bytes after the end of the archive: some hundred times as many as `tar` writes with its
 /// largest usual record. Without a limit, a few kilobytes of a compressed archive could unpack to gigabytes of zeros.
@@ -25,22 +25,23 @@ pub const CATALOG: &str = "catalog";
 pub const BLOBS: &str = "blobs/sha256";
 /// The folder with lists of referrers: one file for each image.
 pub const REFERRERS: &str = "referrers/sha256";
-/// Folders that exist from the start; an archive may contain entries for them.
+/// Folders that exist before the archive is unpacked; an archive may contain entries for them.
 const FOLDERS: [&str; 4] = ["blobs", BLOBS, "referrers", REFERRERS];
-/// Files of a payload other than blobs and lists of referrers. These files make the payload an OCI layout, which other
-/// tools can read.
+/// Files of a payload other than blobs and lists of referrers. `index.json` and `oci-layout` make the payload an OCI
+/// layout, which other tools can read.
 const FILES: [&str; 3] = [CATALOG, "index.json", "oci-layout"];
 
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Maximum number of bytes of all files together.
+    /// Maximum number of bytes of all unpacked files together.
     pub bytes: u64,
     pub files: u32,
-    /// Bytes of window that the decompressor may use.
+    /// Size of the window that the decompressor may use, in bytes.
     pub window_bytes: u32,
 }
 
-/// Decompresses `source` and unpacks it into `folder`, which this process has just made. Returns the catalog.
+/// Decompresses `source` and unpacks it into `folder`, which this process has just made. Returns the catalog of the
+/// payload.
 pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalog, Failure> {
     for name in FOLDERS {
         let path = folder.join(name);
@@ -62,13 +63,13 @@ struct Archive<'f, R: Read> {
     folder: &'f Path,
     /// The limits minus the bytes and files that were already unpacked.
     left: Bounds,
-    /// The number of folder entries that may still come.
+    /// The number of folder entries that the archive may still contain.
     folders: u32,
     buffer: Vec<u8>,
 }
 
 impl<R: Read> Archive<'_, R> {
-    /// Unpacks the next entry; `false` at the end of the archive.
+    /// Unpacks the next entry of the archive; returns `false` at the end of the archive.
     fn entry(&mut self) -> Result<bool, Failure> {
         let mut block = [0; tar::BLOCK];
         self.source.read_exact(&mut block).map_err(|error| cut(&error))?;
@@ -151,7 +152,7 @@ impl<R: Read> Archive<'_, R> {
     }
 }
 
-/// The path for a file of the archive; `None` unless its name is a listed one or has a digest of 64 hex digits.
+/// The path for a file of the archive; `None` unless the file's name is in [`FILES`] or has a digest of 64 hex digits.
 fn place(name: &str) -> Option<PathBuf> {
     if FILES.contains(&name) {
         return Some(name.into());
@@ -161,7 +162,8 @@ fn place(name: &str) -> Option<PathBuf> {
     (known && Digest::from_hex(file).is_some()).then(|| name.into())
 }
 
-/// The failure of reading or decompressing the source. The thread that reads the source reports the cause.
+/// The failure after an error of reading or decompressing the source. The thread that reads the source reports the
+/// cause.
 fn cut(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Failure::Payload("it ends too early".to_owned()),

@@ -1,8 +1,8 @@
 //! Images in a tar file: an OCI layout, or the output of `docker save`.
 //!
 //! Nothing is unpacked: blobs are read from their position in the file. Docker's own format has no manifest that a
-//! registry could serve, so this module makes one. Layers stay uncompressed, because the whole payload is compressed
-//! later.
+//! registry could serve, so this module makes one. Layers are not compressed one by one, because the whole payload is
+//! compressed later.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::manifest::{Descriptor, Manifest, REF_NAME};
 use super::{Blob, ImagesError, Shelf};
 
-/// Maximum number of entries of an archive; no image has so many files in its own layout.
+/// Maximum number of entries of an archive; no image of usual size has so many files.
 const ENTRIES_MAX: usize = 100_000;
 /// Maximum number of links that are followed for one file.
 const LINKS_MAX: usize = 8;

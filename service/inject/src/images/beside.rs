@@ -9,13 +9,13 @@ use service_seed::digest::Digest;
 
 use super::manifest::{Descriptor, REF_NAME};
 
-/// Suffixes of cosign's tags: signatures, attestations, bills of materials.
+/// Suffixes of cosign's tags for signatures, attestations and bills of materials.
 const ENDS: [&str; 3] = ["sig", "att", "sbom"];
 /// The annotation with an entry's kind, which `cosign save` writes.
 const KIND: &str = "kind";
-/// Kinds of images and of indexes.
+/// Values of the annotation `kind` for images and for indexes.
 const KINDS_OF_IMAGES: [&str; 2] = ["dev.cosignproject.cosign/image", "dev.cosignproject.cosign/imageIndex"];
-/// Kinds of signatures and attestations, with the suffixes of their tags.
+/// Values of the annotation `kind` for signatures and attestations, with the suffixes of their tags.
 const KINDS_BESIDE: [(&str, &str); 2] =
     [("dev.cosignproject.cosign/sigs", "sig"), ("dev.cosignproject.cosign/atts", "att")];
 

@@ -1,4 +1,4 @@
-//! Fetches images from a registry into an OCI layout: manifests whole, blobs in parts.
+//! Fetches images from a registry into an OCI layout: whole manifests, and blobs in ranges of limited size.
 //!
 //! Objects that belong to an image's digest, such as signatures, are fetched too. The registry client sends the
 //! requests, with its credentials, mirrors, redirects and retries.
@@ -17,11 +17,11 @@ use super::{Blob, ImagesError, Shelf, Taken, beside};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Keyring, Kind, Piece, Registry, Wanted};
 
-/// Time limit of one part of a blob, or of a manifest.
+/// Time limit for fetching one range of a blob, or a manifest.
 const PIECE_TIME: Duration = Duration::from_mins(1);
-/// Maximum number of referrers of one image: a year of daily attestations.
+/// Maximum number of referrers of one image: enough for a year of daily attestations.
 const REFERRERS_MAX: usize = 512;
-/// Maximum number of bytes of one referrer: anybody with the right to push can attach objects of any size.
+/// Maximum number of bytes of one referrer, because anybody with the right to push can attach objects of any size.
 const BESIDE_BYTES_MAX: u64 = 256 << 20;
 
 pub struct Fetch {
@@ -76,7 +76,8 @@ impl Fetch {
         Ok((Fetched { folder: self.folder.clone(), listed }, taken))
     }
 
-    /// Fetches the signatures and other objects of the image with this digest, and lists them as a layout does.
+    /// Fetches the signatures and other objects that belong to the image with this digest, and lists them as a layout
+    /// does.
     async fn beside(
         &self,
         image: &Image,
@@ -179,8 +180,8 @@ impl Fetch {
         Ok(Some(Descriptor { media_type: Some(media_type), digest, ..Descriptor::default() }))
     }
 
-    /// Fetches a blob unless the layout already has it. The digest of the bytes is checked before the file gets its
-    /// name.
+    /// Fetches a blob unless the layout already contains it. The digest of the bytes is checked before the file gets
+    /// its name.
     async fn blob(&self, image: &Image, text: &str, part: &Descriptor) -> Result<(), ImagesError> {
         let digest = part.digest(&self.folder)?;
         let path = self.path(&digest);
@@ -214,7 +215,7 @@ impl Fetch {
     }
 }
 
-/// Why the manifest of a signature or similar object is left out; `None` if it is taken.
+/// Why the manifest of a signature or similar object is left out; `None` if the payload contains it.
 fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     let parts = || manifest.config.iter().chain(&manifest.layers);
     // A size that is not stated counts as too large.

@@ -10,9 +10,9 @@ use service_seed::digest::Digest;
 
 use super::{ImagesError, Shelf};
 
-/// The media type of an image manifest that states none.
+/// The media type of an image manifest that states no media type.
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
-/// The media type of an index that states none.
+/// The media type of an index that states no media type.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// The annotation with the name of an image in a layout.
 pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -53,7 +53,7 @@ pub struct Manifest {
 }
 
 impl Descriptor {
-    /// The digest of the blob; an error unless it is SHA-256, the only algorithm that is served.
+    /// The digest of the blob; an error unless the digest is SHA-256, the only algorithm that is served.
     pub fn digest(&self, path: &Path) -> Result<Digest, ImagesError> {
         let what = || format!("`{}` is not sha256: and 64 lower-case hex digits", self.digest);
         Digest::from_oci(&self.digest).ok_or_else(|| ImagesError::Shape { path: path.into(), what: what() })
@@ -82,7 +82,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The media type of a manifest that states none.
+    /// The media type of a manifest that states no media type.
     pub fn implied_media_type(&self) -> &'static str {
         if self.manifests.is_empty() { IMAGE } else { INDEX }
     }

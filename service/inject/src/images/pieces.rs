@@ -1,4 +1,4 @@
-//! Reads the images of a payload like a registry, so that signature checks use exactly the content to inject.
+//! Reads the images of a payload like a registry, so that signature checks use exactly the content that is injected.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct InPayload {
 }
 
 impl InPayload {
-    /// A source that answers for `repository`, whatever the repository's name is at the registry.
+    /// A source that always reads `repository`, whatever the repository's name is at the registry.
     pub fn new(images: Arc<Images>, repository: String) -> Self {
         Self { images, repository }
     }

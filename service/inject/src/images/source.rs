@@ -1,5 +1,5 @@
 //! Sources on the command line: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE`, `docker://IMAGE`. An optional
-//! `=NAME:TAG` gives another name. skopeo uses the same prefixes.
+//! `=NAME:TAG` gives the image another name. skopeo uses the same prefixes.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -22,7 +22,7 @@ impl Written {
         Self { folder: folder.to_owned(), listed: Vec::new() }
     }
 
-    /// Adds a blob; returns its descriptor.
+    /// Adds a blob to the layout; returns its descriptor.
     pub fn blob(&self, media_type: &str, bytes: &[u8]) -> Value {
         let digest = Digest::of(bytes).to_string();
         fs::write(self.folder.join("blobs/sha256").join(&digest), bytes).unwrap();
@@ -47,7 +47,7 @@ impl Written {
         self.write();
     }
 
-    /// Adds an annotation to the last entry of the layout, which then needs no name.
+    /// Adds an annotation to the last entry of the layout, for entries without a name.
     pub fn annotate(&mut self, key: &str, value: &str) {
         self.listed.last_mut().unwrap()["annotations"] = json!({key: value});
         self.write();
@@ -155,8 +155,8 @@ async fn signatures_travel_with_what_they_refer_to() {
     );
 }
 
-/// Signatures at tags are not taken for images, in layouts by skopeo, in layouts by cosign, and in layouts with lists
-/// of referrers.
+/// Signatures at tags do not count as images, in layouts by skopeo, in layouts by cosign, and in layouts with lists of
+/// referrers.
 #[tokio::test]
 async fn signatures_at_tags_travel_as_such() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ async fn what_is_wrong_with_a_source_is_said() {
     assert!(says(vec![oci(&written)]).await.contains("differs from its manifest"));
 }
 
-/// The output of `docker save` becomes an image, in old and new formats: layers as files, as links, and compressed.
+/// The output of `docker save` becomes an image, in its old and new formats: layers as files, as links, and compressed.
 #[tokio::test]
 async fn an_archive_of_docker_becomes_an_image() {
     let folder = tempfile::tempdir().unwrap();

@@ -74,7 +74,7 @@ fn what_cannot_be_packed_is_said() {
     assert!(says(&images, 10_000).contains("a catalog of 262144 is exceeded"));
 }
 
-/// The seed unpacks a payload that this crate has packed, so the two programs agree on the formats.
+/// The injected program unpacks a payload that this crate has packed, so the two programs agree on the formats.
 #[test]
 fn the_seed_unpacks_what_was_packed() {
     let folder = tempfile::tempdir().unwrap();

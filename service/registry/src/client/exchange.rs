@@ -21,12 +21,12 @@ const MANIFEST_BYTES_MAX: usize = 4 << 20;
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// The `Accept` header for blobs, which accepts all media types.
 const ANYTHING: &str = "*/*";
-/// Largest part of a blob that is requested at once.
+/// Largest part of a blob that is requested at once, in bytes.
 pub(super) const PART_BYTES_MAX: usize = 8 << 20;
-/// Maximum number of redirects of one request; more would be a loop.
+/// Maximum number of redirects of one request; more redirects would be a loop.
 const REDIRECTS_MAX: u32 = 5;
 
-/// Sends the request and follows redirects.
+/// Sends the request and follows the redirects in its answers.
 pub(super) async fn redirected(
     question: &Question<'_>,
     method: &Method,

@@ -1,8 +1,8 @@
 //! Authentication: tries matching credentials in order until the registry accepts one.
 //!
-//! The order is: the Pod's credentials, the registry's entry in the configuration, the docker configuration, anonymous.
-//! An accepted authorization is reused while it is valid, and only for an equal keyring. A registry without TLS on
-//! another machine gets no credentials.
+//! The order of credentials is: the Pod's, the registry's entry in the configuration, the docker configuration,
+//! anonymous. An accepted authorization is used again while it is valid, but only for an equal keyring. If a registry
+//! on another machine uses no TLS, it gets no credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const TOKEN_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of credentials of one Pod that are tried for an image: each of them costs two requests within one
 /// deadline.
 const TRIED_MAX: usize = 4;
-/// How long an accepted user name and password are sent without a challenge.
+/// Time for which an accepted user name and password are sent without a challenge.
 const BASIC_LIFE: Duration = Duration::from_mins(5);
 
 /// A token service that a registry named.
@@ -147,7 +147,7 @@ impl Question<'_> {
         credential.is_some_and(|credential| brought.any(|other| Arc::ptr_eq(other, credential)))
     }
 
-    /// The token service of a challenge; an error if this client may not send requests to it.
+    /// The token service that a challenge names; an error if this client may not send requests to it.
     fn realm(&self, realm: &str, service: Option<String>) -> Result<Realm, Failure> {
         let url = Url::parse(realm).ok_or_else(|| {
             let what = format!("{} names a token service whose address is no HTTP URL", self.upstream.host());
@@ -212,7 +212,7 @@ impl Realm {
         path + "scope=" + &encoded(&self.scope)
     }
 
-    /// The form that requests a token with a refresh token (Docker token authentication: OAuth 2.0).
+    /// The form body that requests a token with a refresh token (Docker token authentication: OAuth 2.0).
     fn form(&self, token: &str) -> String {
         let service = encoded(self.service.as_deref().unwrap_or_default());
         let (scope, token) = (encoded(&self.scope), encoded(token));

@@ -1,6 +1,6 @@
 //! Fetches the objects that hold signatures: manifests by tag or digest, referrers of a digest, and blobs.
 //!
-//! If the registry answers that an object does not exist, the caller gets that as a result. If the answer is unclear, the
+//! If the registry answers that an object does not exist, the caller gets [`Piece::Absent`]. For an unclear answer, the
 //! caller gets a failure with a class. This module does not examine the contents of objects.
 
 use bytes::Bytes;
@@ -25,8 +25,8 @@ pub enum Piece {
 impl Registry {
     /// Requests `wanted` for `repository` at `host`, both spelled as in images, with the credentials in `keyring`.
     ///
-    /// The mirrors and the registry are asked in order until one has the object. If none has the object, the last
-    /// answer counts.
+    /// The mirrors and the registry are asked in order until one of them has the object. If none of them has the
+    /// object, the last answer counts.
     pub async fn piece(
         &self,
         (host, repository): (&str, &str),

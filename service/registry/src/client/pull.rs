@@ -1,6 +1,7 @@
 //! Fetches whole manifests and blobs for the injector, which copies images.
 //!
-//! A blob is fetched in parts of limited size. If a connection breaks, only the present part is requested again.
+//! A blob is fetched in parts of limited size. If a connection breaks, only the part that was being fetched is
+//! requested again.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, header};
@@ -15,7 +16,7 @@ use crate::wanted::Wanted;
 
 #[derive(Debug)]
 pub struct BlobPart {
-    /// The bytes from the requested offset on.
+    /// The bytes of the blob from the requested offset on.
     pub bytes: Bytes,
     /// Size of the whole blob in bytes.
     pub total: u64,
@@ -64,8 +65,8 @@ impl Registry {
         }
     }
 
-    /// Asks the mirrors and then the registry, until one of them has the object. If none has the object, the last
-    /// answer counts.
+    /// Asks the mirrors and then the registry, until one of them has the object. If none of them has the object, the
+    /// last answer counts.
     async fn pulled(
         &self,
         host: &str,

@@ -79,8 +79,8 @@ impl<T> Followed<T> {
         Arc::clone(&self.state.lock().value)
     }
 
-    /// Reads the file again. The content is compared and not the metadata, because a mounted Secret keeps its times and
-    /// changes its links.
+    /// Reads the file again. The content is compared and not the file's metadata, because a mounted Secret keeps its
+    /// times and changes its links.
     pub fn look(&self) -> Look {
         let (seen, value) = content(&self.path, self.read);
         let mut state = self.state.lock();

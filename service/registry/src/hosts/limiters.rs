@@ -1,7 +1,8 @@
 //! The limiters of requests, one for each registry in use.
 //!
-//! Limiters of configured registries are kept for ever. If there are too many limiters of other registries, the least
-//! recently used limiter is dropped. In metrics, only configured registries have a name; all others are `other`.
+//! Limiters of configured registries are never dropped. If there are too many limiters of other registries, the least
+//! recently used limiter is dropped. In metrics, only configured registries have a name; all other registries have the
+//! label `other`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) struct Limiters {
 #[derive(Default)]
 struct Others {
     known: BTreeMap<OneName, (Arc<Limiter>, u64)>,
-    /// A counter of uses, from which the order of last use follows.
+    /// A counter of all uses, which gives the order in which limiters were last used.
     uses: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The HTTP clients of hosts, each with its pool of connections. The key of a client contains all settings by which
-//! clients differ.
+//! The HTTP clients of hosts, each with its pool of connections. The key of a client contains all settings in which
+//! clients may differ.
 //!
-//! The number of clients is limited: images name hosts, so anybody could create clients without end.
+//! The number of clients is limited, because images name hosts, so any user could create clients without end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Reach};
 
 /// Maximum number of hosts with a client at one time.
 const CLIENTS_MAX: usize = 64;
-/// Maximum numbers of open requests to one host and of idle connections. A burst of a hundred images takes two round
-/// trips.
+/// Maximum numbers of open requests to one host and of idle connections to it. With 64 open requests, a hundred images
+/// take two round trips.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 8 };
 
-/// The key of a client. Connections with different permitted addresses or trust must not be shared.
+/// The key of a client. Clients with different permitted addresses or trust must not share connections.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub plain: bool,
     pub host: String,
     pub port: u16,
     pub reach: Reach,
-    /// Index of the registry whose authorities are trusted; `None` for the system's.
+    /// Index of the registry whose authorities are trusted; `None` for the system's authorities.
     pub trust: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct Clients {
     known: BTreeMap<Key, (Arc<Client>, u64)>,
-    /// A counter of uses, from which the least recently used client follows.
+    /// A counter of all uses, which shows the least recently used client.
     uses: u64,
 }
 
@@ -75,7 +75,7 @@ impl Pool {
         client
     }
 
-    /// Drops all clients that trust the authorities of entry `index`. Requests under way may finish.
+    /// Drops all clients that trust the authorities of entry `index`. Open requests of the dropped clients may finish.
     pub fn forget(&self, index: usize) {
         self.clients.lock().known.retain(|key, _| key.trust != Some(index));
     }

@@ -1,4 +1,4 @@
-//! The order in which mirrors and registry are asked for an image.
+//! The order in which mirrors and registry are asked about an image.
 //!
 //! The image keeps its name, whichever mirror or registry answers.
 
@@ -9,7 +9,7 @@ use service_core::authority::Authority;
 pub struct Stop {
     /// The mirror or registry to ask.
     pub host: Authority,
-    /// The image's repository at that registry.
+    /// The image's repository at `host`.
     pub repository: String,
 }
 
@@ -32,7 +32,7 @@ pub fn route(host: &Authority, repository: &str, registry: Option<&config::Regis
     mirrors.chain([last]).collect()
 }
 
-/// The rest of `repository` after the prefix `path`; `None` if `path` is no prefix in whole path components.
+/// The end of `repository` after the prefix `path`; `None` if `path` is no prefix in whole path components.
 fn rest<'r>(repository: &'r str, path: &str) -> Option<&'r str> {
     let rest = repository.strip_prefix(path)?;
     if path.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }

@@ -103,7 +103,8 @@ fn a_realm_without_tls_is_for_plain_registries_only() {
     assert_eq!(refused.class, Class::Misconfigured);
 }
 
-/// If a registry on this machine names a token service without TLS on another machine, no login is sent there.
+/// If a registry on this machine names a token service without TLS on another machine, no login is sent to the token
+/// service.
 #[test]
 fn a_login_never_goes_in_clear_to_a_realm_on_another_machine() {
     let mut hub = registry("docker.io", true, &[]);
@@ -192,8 +193,9 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
 
-/// A lock file in a mounted `ConfigMap` is reloaded. An invalid lock file is reported and changes nothing. The kubelet
-/// mounts the file as a link through `..data` and replaces `..data` by a link to another folder.
+/// A lock file in a mounted `ConfigMap` is read again after a change. An invalid lock file is reported, and the former
+/// stays in use. The kubelet mounts the file as a link through `..data` and replaces `..data` by a link to another
+/// folder.
 #[test]
 fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

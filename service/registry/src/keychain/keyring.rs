@@ -35,7 +35,7 @@ const SECRET_BYTES_MAX: usize = 16 << 10;
 /// The user name in `docker login` that marks the password as an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// A user name, its password or token, and the source of both.
+/// A user name, its password or token, and the name of the source of both.
 #[derive(PartialEq, Eq)]
 pub struct Credential {
     pub user: String,
@@ -76,7 +76,7 @@ pub struct Keyring {
     keys: Vec<(Pattern, Arc<Credential>)>,
 }
 
-/// Why a text contains no credentials. The error does not show the text.
+/// Why a text contains no credentials. The error does not show the parsed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyringError {
     #[error("not a docker configuration")]
@@ -136,7 +136,7 @@ impl Keyring {
         Ok(Self { keys: entries.into_iter().filter_map(key).collect() }.sorted())
     }
 
-    /// Each key in docker's spelling, with its credential; the most specific key comes first.
+    /// The keys in docker's spelling with their credentials, the most specific key first.
     pub fn keys(&self) -> impl Iterator<Item = (String, &Credential)> {
         self.keys.iter().map(|(pattern, credential)| (pattern.to_string(), &**credential))
     }
@@ -153,7 +153,7 @@ impl Keyring {
         if keys.len() > ENTRIES_MAX { Err(KeyringError::TooMany) } else { Ok(Self { keys }.sorted()) }
     }
 
-    /// Joins keyrings. Of equally specific patterns, the pattern of the earlier keyring comes first.
+    /// Joins keyrings into one keyring. Of equally specific patterns, the pattern of the earlier keyring comes first.
     pub fn united<'r>(rings: impl IntoIterator<Item = &'r Self>) -> Self {
         Self { keys: rings.into_iter().flat_map(|ring| ring.keys.iter().cloned()).collect() }.sorted()
     }
@@ -163,7 +163,7 @@ impl Keyring {
         self
     }
 
-    /// The credentials for `repository` at `host`, the most specific first.
+    /// The credentials for `repository` at `host`, the most specific credential first.
     pub fn fitting(&self, host: &Authority, repository: &str) -> impl Iterator<Item = &Arc<Credential>> {
         let fits = move |(pattern, _): &&(Pattern, _)| pattern.fits(host, repository);
         self.keys.iter().filter(fits).map(|(_, credential)| credential)
@@ -192,7 +192,8 @@ impl Keyring {
     }
 
     /// A hash that is equal for keyrings with the same credentials in the same order, whatever their sources. A result
-    /// that one of two such keyrings got may be shown to holders of the other. `None` for an empty keyring.
+    /// that the holder of one such keyring got may be shown to holders of an equal keyring. The result is `None` for an
+    /// empty keyring.
     pub fn fingerprint(&self) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -301,13 +302,13 @@ fn hub(host: &str) -> &str {
     if matches!(host, "index.docker.io" | "registry-1.docker.io") { "docker.io" } else { host }
 }
 
-/// The components between dots; an address with colons is one component.
+/// The components of `host` between dots; an address with colons is one component.
 fn parts(host: &str) -> Vec<String> {
     host.split('.').map(str::to_owned).collect()
 }
 
 /// Matches a glob with `*` (any text), `?` (any character) and `[a-z]` (a character class), as Go's `filepath.Match`.
-/// The time is at most linear in the product of both lengths.
+/// The time is at most linear in the product of the lengths of glob and text.
 fn fits(glob: &[u8], text: &[u8]) -> bool {
     let (mut at_glob, mut at_text) = (0, 0);
     let mut star = None;
@@ -329,7 +330,7 @@ fn fits(glob: &[u8], text: &[u8]) -> bool {
     glob[at_glob..].iter().all(|&byte| byte == b'*')
 }
 
-/// The number of glob bytes that match `byte`; `None` if they do not match.
+/// The length of the first element of `glob` (character, `?` or class) if it matches `byte`.
 fn one(glob: &[u8], byte: u8) -> Option<usize> {
     match *glob.first()? {
         b'?' => Some(1),

@@ -1,7 +1,8 @@
 //! The pull secrets of Pods and their service accounts, read from the API server when an image needs them.
 //!
 //! This module owns a short-lived cache of Secrets and its limits. As in the kubelet, a Secret that is missing or has
-//! no docker configuration is skipped; if the image fails, the message names that Secret. Values are never shown.
+//! no docker configuration is skipped; if the image fails, the message names that Secret. Values of Secrets are never
+//! shown.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,19 +25,19 @@ use crate::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_core::kube::{self, Client};
 use service_core::wire;
 
-/// Time for which a Secret is reused: as long as a digest by default, so that a rotated Secret is noticed as soon as a
-/// moved tag.
+/// Time for which a Secret in the cache is used: the default time for digests, so that a rotated Secret is noticed as
+/// soon as a moved tag.
 const READ_TTL: Duration = Duration::from_secs(30);
 /// Time for which a Secret counts as missing: short, so that the author of a new Secret does not wait long.
 const MISSING_TTL: Duration = Duration::from_secs(10);
-/// Time limit for reading one Secret: most of a review's time is for the registry.
+/// Time limit for reading one Secret, because most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of Secrets and service accounts that are read at one time; of [`OBJECT_BYTES_MAX`] each, they take 4
-/// MiB.
+/// Maximum number of Secrets and service accounts that are read at one time; with [`OBJECT_BYTES_MAX`] each, they take
+/// 4 MiB.
 const READS_MAX: usize = 8;
-/// Largest Secret or service account, in bytes: the largest docker configuration in base64, and metadata.
+/// Largest Secret or service account that is read, in bytes: the largest docker configuration in base64, and metadata.
 const OBJECT_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
-/// Maximum size of the cache of Secrets in bytes: a thousand of 4 KiB.
+/// Maximum size of the cache of Secrets, in bytes: enough for a thousand Secrets of 4 KiB.
 const KNOWN_BYTES: usize = 4 << 20;
 /// Maximum number of pull secrets of one service account that are read.
 const SECRETS_MAX: usize = 16;
@@ -124,7 +125,7 @@ impl PullSecrets {
     }
 
     /// The credentials of a Pod in `namespace`: first the credentials in its `secrets`, then those of its service
-    /// `accounts`. The function never fails; credentials that were not read by `deadline` are missing.
+    /// `accounts`. The function never fails; credentials that could not be read by `deadline` are left out.
     pub async fn brought(
         &self,
         namespace: &str,
@@ -204,7 +205,7 @@ impl PullSecrets {
 impl Brought {
     /// Adds facts about pull secrets to `failure`, which a registry returned for the credentials `tried`.
     ///
-    /// If a Secret could not be read, the image might still be accepted, so the failure becomes uncertain.
+    /// If a Secret could not be read, the registry might still accept the image, so the failure becomes uncertain.
     #[must_use]
     pub fn explain(&self, mut failure: Failure, tried: &Keyring) -> Failure {
         if !matches!(failure.class, Class::Auth | Class::NotFound) {
@@ -322,8 +323,8 @@ fn is_label(text: &str) -> bool {
     ends && text.len() <= 63 && text.bytes().all(|byte| word(byte) || byte == b'-')
 }
 
-/// Whether a text is a DNS subdomain (RFC 1123), the form of names of Secrets and accounts. Such a name has no `/` and
-/// stays one path component.
+/// Whether a text is a DNS subdomain (RFC 1123), the form of names of Secrets and accounts. A DNS subdomain has no `/`,
+/// so it is one component of a path.
 fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }

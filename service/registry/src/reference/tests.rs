@@ -98,7 +98,7 @@ fn lengths_have_their_limits() {
 }
 
 proptest! {
-    /// No text panics. If a reference is valid, its text for a lookup is valid too and means the same.
+    /// No text causes a panic. If a reference is valid, its text for a lookup is valid too and names the same image.
     #[test]
     fn what_is_asked_is_stable(text in "[a-z0-9./:_@A-Z-]{0,40}") {
         if let Ok(reference) = Reference::parse(&text) {
@@ -106,7 +106,7 @@ proptest! {
         }
     }
 
-    /// The full name of an image refers to the same image, whatever components were not written.
+    /// The full name of an image names the same image, whatever components of the reference were left out.
     #[test]
     fn full_names_mean_the_same(text in "([a-z]{1,3}(\\.io)?(:5000)?/)?[a-z]{1,4}(:[a-z]{1,3})?(@sha256:[0-9a-f]{64})?") {
         let image = Image::parse(&text).unwrap();

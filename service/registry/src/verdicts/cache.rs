@@ -1,7 +1,7 @@
 //! A cache with a limit in bytes, whose entries expire.
 //!
-//! Functions get the present time as an argument. The oldest entry is removed first: entries live only seconds and
-//! expire in the order of arrival, so a read does not move its entry.
+//! The functions of this module get the present time as an argument. The oldest entry is removed first: entries live
+//! only seconds and expire in the order of arrival, so a read does not move its entry.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -9,20 +9,19 @@ use std::time::{Duration, Instant};
 use slab::Slab;
 
 /// Number of bytes of an entry besides its text: map node, queue slot, value slot and allocations. The number is
-/// rounded up and holds for 64-bit systems.
+/// rounded up and valid for 64-bit systems.
 const ENTRY_OVERHEAD_BYTES: usize = 192;
-/// Lifetime of an entry whose end exceeds the range of the clock.
+/// Lifetime of an entry whose expiry time would exceed the range of the clock.
 const LONGEST_TTL: Duration = Duration::from_hours(24);
 
-/// Values by text key.
 #[derive(Debug)]
 pub struct Cache<V> {
     book: Book,
     values: Slab<V>,
 }
 
-/// The keys and expiry times of the cache, without the values. The type has no parameter, so that it is compiled only
-/// once.
+/// The keys and expiry times of the cache, without the values. The type has no parameter, so that its code is compiled
+/// only once.
 #[derive(Debug)]
 struct Book {
     entries: BTreeMap<String, Entry>,
@@ -34,7 +33,7 @@ struct Book {
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// The key of the value in the slab.
+    /// The index of the entry's value in the slab.
     at: usize,
     expires: Instant,
     serial: u64,
@@ -42,7 +41,7 @@ struct Entry {
 }
 
 impl<V: Clone> Cache<V> {
-    /// An empty cache that holds at most `limit_bytes`; with zero it stores nothing.
+    /// An empty cache that uses at most `limit_bytes`; with zero it stores nothing.
     pub fn new(limit_bytes: usize) -> Self {
         let book = Book { entries: BTreeMap::new(), order: VecDeque::new(), serial: 0, used_bytes: 0, limit_bytes };
         Self { book, values: Slab::new() }
@@ -67,7 +66,8 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// Removes `key` and its value. The queue slot of the key is removed later, when it reaches the front.
+    /// Removes `key` and its value. The queue slot of the key is removed later, when the slot reaches the front of the
+    /// queue.
     pub fn remove(&mut self, key: &str) {
         if let Some(at) = self.book.remove(key) {
             self.values.try_remove(at);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// After any insertions, the cache uses no more bytes than its limit, and its count equals the sum of all
+        /// After any insertions, the cache uses no more bytes than its limit, and its byte count equals the sum of all
         /// entries. The queue's length stays in proportion to the number of entries.
         #[test]
         fn bounded(keys in prop::collection::vec((0u8..40, 0usize..3000, 0u64..40), 0..300)) {

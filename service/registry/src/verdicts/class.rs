@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use service_core::wire::Silence;
 
-/// Time for which a definite failure may be reused: short, so that a user that pushes a missing tag does not wait long.
+/// Time for which a definite failure may be used again: short, so that a user that pushes a missing tag does not wait
+/// long.
 const DEFINITE_TTL: Duration = Duration::from_secs(10);
 
-/// Added to the message of a timeout that no other server caused.
+/// Text that is added to the message of a timeout that no other server caused.
 const OWN_TIME: &str = "most of the time went by here, waiting for a turn or looking at what there is";
 
 /// Why an image has no digest, or may not run.
@@ -17,7 +18,7 @@ pub enum Class {
     /// The registry says that the tag or repository does not exist.
     NotFound,
     Auth,
-    /// The result for the image is unknown: timeout, overload or broken connection.
+    /// The check had no result: timeout, overload or broken connection.
     Unavailable,
     /// The image reference is invalid, or this program's configuration is wrong.
     Misconfigured,
@@ -31,7 +32,7 @@ pub enum Class {
     Mismatch,
     /// The policy refuses the image, whatever its signatures are.
     Denied,
-    /// The image's signatures exceed the limit of one review.
+    /// The image has too many or too large objects with signatures.
     TooMuchEvidence,
     /// Other callers used up a limit of this program until the deadline.
     Busy,
@@ -101,13 +102,14 @@ impl Class {
         matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)
     }
 
-    /// Whether a limit of this program causes the failure. Such a failure says nothing about registry and image. The
-    /// image is always denied: otherwise an attacker that can reach a limit would choose the images that run.
+    /// Whether a limit of this program caused the failure. A failure by a limit of this program says nothing about
+    /// registry and image. If a limit of this program causes the failure, the image is denied; otherwise an attacker
+    /// that can reach a limit would choose the images that run.
     pub fn is_own_limit(self) -> bool {
         matches!(self, Self::TooMuchEvidence | Self::Busy)
     }
 
-    /// How long a failure of this class may be reused; `None` for uncertain failures.
+    /// Time for which a failure of this class may be used again; `None` for uncertain failures.
     pub fn cache_ttl(self) -> Option<Duration> {
         let definite =
             matches!(self, Self::NotFound | Self::Unsigned | Self::Invalid | Self::Mismatch | Self::TooMuchEvidence);
@@ -121,7 +123,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// A failure with its class and cause. Cloning it costs little, so each caller that waits gets a clone.
+/// A failure with its class and cause. A clone of a failure costs little, so each waiting caller gets a clone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{class}: {cause}")]
 pub struct Failure {
@@ -136,7 +138,8 @@ impl Failure {
         Self { class, cause: cause.into(), unasked: false }
     }
 
-    /// The failure of a timeout. The class depends on whether most of the time was spent waiting for other servers.
+    /// The failure for a timeout of a task with the clock `silence`. The class depends on whether the task spent most
+    /// of its time waiting for other servers.
     pub fn late(silence: &Silence, cause: &str) -> Self {
         Self::late_when(silence.is_most(), cause)
     }
@@ -150,7 +153,6 @@ impl Failure {
         if peer { Self::new(Class::Unavailable, cause) } else { Self::new(Class::Busy, format!("{cause}: {OWN_TIME}")) }
     }
 
-    /// A failure of the same class with another cause.
     #[must_use]
     pub fn in_words(self, cause: impl Into<String>) -> Self {
         Self { cause: cause.into(), ..self }

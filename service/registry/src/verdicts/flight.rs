@@ -23,7 +23,7 @@ struct Entry<V: Clone> {
 pub struct Joined<V: Clone> {
     pub flight: Shared<BoxFuture<'static, V>>,
     pub started: bool,
-    /// How long the lookup has waited for other servers.
+    /// The time that the lookup has waited for other servers.
     pub silence: Arc<Silence>,
 }
 

@@ -1,5 +1,5 @@
-//! Joins repeated alerts about the same images into one alert with a count. Functions get the present time as an
-//! argument.
+//! Joins repeated alerts about the same images into one alert with a count. The functions of this module get the
+//! present time as an argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub struct Collapse {
     bytes_max: usize,
 }
 
-/// The digest of the fields that make alerts equal; the names in these fields may be long.
+/// The digest of the fields in which equal alerts agree; names in these fields may be long.
 type Key = [u8; 32];
 
 #[derive(Debug)]
 struct Burst {
     until: Instant,
     more: u64,
-    /// The last alert of the group after the first; `None` if the group has one alert.
+    /// The last alert of the group; `None` if the group has only its first alert.
     last: Option<Arc<Alert>>,
 }
 
@@ -44,7 +44,7 @@ impl Collapse {
         Self { window, open: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
-    /// Whether to send the alert now.
+    /// Whether `alert` must be sent now and not only counted.
     pub fn take(&mut self, alert: &Arc<Alert>, now: Instant) -> bool {
         let key = key(alert);
         if let Some(burst) = self.open.get_mut(&key).filter(|burst| now < burst.until) {
@@ -130,8 +130,8 @@ mod tests {
         assert!(collapse.take(&alert("a"), start + Duration::from_secs(61)));
     }
 
-    /// For any number and size of alerts, the groups of equal alerts use limited memory, and each alert is sent or
-    /// counted.
+    /// For any number and size of alerts, the groups of equal alerts use limited memory, and each alert is either sent
+    /// or counted.
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered_has_a_bound_in_bytes() {
         let (mut collapse, start) = (Collapse::new(Duration::from_hours(1), 64 << 10), Instant::now());

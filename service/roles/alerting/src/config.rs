@@ -17,14 +17,14 @@ use service_core::wire::keeps_secrets;
 use crate::markup::Markup;
 use crate::template;
 
-/// Default time limit of an attempt to send an alert; then the alert is sent again.
+/// Default time limit of one attempt to send an alert.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of attempts to send an alert.
 const ATTEMPTS: u64 = 3;
 /// Default limit of alerts that wait for a receiver: the alerts of some minutes in a busy cluster, with some kilobytes
 /// each.
 const QUEUE: u64 = 1000;
-/// Default priority of alerts. For most receivers, 1 is urgent.
+/// Default priority of alerts. For most receivers, priority 1 is urgent.
 const PRIORITY: u32 = 3;
 /// Maximum number of receivers of alerts about admitted objects, and of receivers about refused objects; each receiver
 /// has a queue and a connection.
@@ -49,7 +49,6 @@ pub struct Alerting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     pub url: String,
-    /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     /// Whether a review waits for its alert and is refused if the alert fails.
     pub blocking: bool,
@@ -84,19 +83,17 @@ pub struct Receiver {
     pub headers: Vec<(String, Secret)>,
     /// Keys that replace keys of the template.
     pub payload: Map<String, Value>,
-    /// Whether a review waits for its alert and is refused if the alert fails.
     pub blocking: bool,
-    /// Time limit of one attempt to send an alert.
     pub timeout: Duration,
     pub attempts: u32,
     pub queue: usize,
-    /// Alerts about the same images within this time are joined into one alert with a count.
+    /// Alerts about the same images within this time are joined into one alert with a count; `None` sends every alert.
     pub collapse: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Template {
-    /// A built-in template, by name.
+    /// A built-in template with this name.
     Shipped(&'static str),
     /// A template file of the user, and the markup that the receiver understands.
     File(PathBuf, Markup),
@@ -105,7 +102,7 @@ pub enum Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
     Text(String),
-    /// The content of a file, without a final newline.
+    /// A secret that is the content of this file, without a final newline.
     File(PathBuf),
 }
 
@@ -281,8 +278,8 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
     })
 }
 
-/// The first secret from a file that others on the network could read, because the receiver's address has no TLS;
-/// `None` if there is none.
+/// The first secret from a file that would be sent without TLS to `address`, so that others on the network could read
+/// it; `None` if there is none.
 pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]) -> Option<&'static str> {
     let uri = address.parse::<Uri>().ok()?;
     let from_file = |secret: &Secret| matches!(secret, Secret::File(_));
@@ -295,7 +292,7 @@ pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]
     }
 }
 
-/// Checks a receiver's address, which has scheme, host and path.
+/// Checks the address of a receiver, which must have scheme, host and path.
 pub fn address(text: &str) -> Result<Uri, String> {
     let remedy = "write it as https://host/path";
     let uri: Uri = text.parse().map_err(|error| format!("is no URL ({error}): {remedy}"))?;

@@ -26,13 +26,14 @@ pub struct DeadLetters {
 }
 
 impl DeadLetters {
-    /// Writes dead letters to the file at `path`, which is created for the first one.
+    /// Writes dead letters to the file at `path`, which is created for the first dead letter.
     pub fn new(path: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
         Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)) }
     }
 
-    /// Runs `bury` in the background for an alert of `bytes` from a full queue. Above the limit of such alerts, the
-    /// alert is counted as lost, because a slow disk must not cause many tasks. Must be called inside a tokio runtime.
+    /// Runs `bury` in the background for an alert of `bytes` from a full queue. If too many such alerts are being
+    /// written, the alert is counted as lost, because a slow disk must not cause many tasks. The caller must be inside
+    /// a tokio runtime.
     pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bytes: usize, bury: impl FnOnce() -> F) {
         let place = u32::try_from(bytes).ok();
         let place = place.and_then(|bytes| Arc::clone(&self.burials).try_acquire_many_owned(bytes).ok());
@@ -73,8 +74,8 @@ impl DeadLetters {
     }
 }
 
-/// Opens the file. A new file can be read only by its owner, because bodies contain values of headers and payloads, and
-/// names from all namespaces.
+/// Opens the file of dead letters at `path`. A new file can be read only by its owner, because messages contain values
+/// of headers and payloads, and names from all namespaces.
 fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true);

@@ -1,7 +1,7 @@
 //! Alerts: sends the outcomes of reviews to receivers such as chats.
 //!
 //! This crate owns receivers: their templates, queues and retries, and dead letters. A slow or absent receiver delays
-//! no review, unless reviews wait for this receiver by its settings. The caller of a [`service_core::alert::AlertSink`]
+//! no review, unless its settings say that reviews wait for it. The caller of a [`service_core::alert::AlertSink`]
 //! decides which reviews cause alerts: dry runs cause none.
 
 mod collapse;
@@ -38,15 +38,15 @@ pub use template::TemplateError;
 pub struct Receivers {
     admit: Vec<Arc<Receiver>>,
     reject: Vec<Arc<Receiver>>,
-    /// Another process, which sends alerts to its own receivers.
+    /// The other process that gets all alerts and sends them to its own receivers.
     remote: Option<Arc<Remote>>,
     waited_for: Arc<Semaphore>,
 }
 
-/// Bytes of memory for alerts for which reviews wait. Further alerts wait for this memory until their deadline.
+/// Number of bytes for alerts for which reviews wait. Without free bytes, an alert waits for memory until its deadline.
 const WAITED_FOR_BYTES_MAX: usize = 2 << 20;
-/// Copies of an alert in memory while it is sent and a review waits: as received, as JSON values, as text, and as a
-/// request body.
+/// Number of copies of an alert in memory while it is sent and a review waits: as received, as JSON values, as text,
+/// and as a request body.
 const WAITED_FOR_COPIES: usize = 4;
 
 /// Why the receivers of a configuration cannot be used.
@@ -58,7 +58,7 @@ pub struct OpenError {
 }
 
 impl Receivers {
-    /// Reads the files in `settings` and starts the queues. Must be called inside a tokio runtime.
+    /// Reads the files in `settings` and starts the queues. The caller must be inside a tokio runtime.
     pub fn open(settings: &Alerting, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let metrics = Metrics::register(registry);
         let dead = Arc::new(DeadLetters::new(settings.dead_letters.clone(), Arc::clone(&metrics)));

@@ -1,14 +1,15 @@
-//! The markup languages of chats, and the escapes with which a text is shown unchanged.
+//! The markup languages of chats, and the escapes that make a chat show a text unchanged.
 //!
-//! Anybody can choose names of images, objects and users. Without escapes, such names could notify a channel, or show
-//! one address and link to another. Each template has one markup language, in which every value is escaped.
+//! Users choose the names of images and objects and their own names. Without escapes, such names could notify a
+//! channel, or show one address and link to another. Each template has one markup language, in which every value is
+//! escaped.
 
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Markup {
-    /// No markup: text is shown as it is.
+    /// No markup: the receiver shows text unchanged.
     #[default]
     Plain,
     /// Slack's mrkdwn: `<!channel>`, `<https://…|text>`.
@@ -20,7 +21,7 @@ pub enum Markup {
 }
 
 impl Markup {
-    /// `text` with escapes, so that no part of the text acts as markup.
+    /// Returns `text` with escapes, so that no part of `text` acts as markup.
     pub fn escaped(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut before = ' ';

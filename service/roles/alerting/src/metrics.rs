@@ -19,12 +19,10 @@ pub struct Labels {
 pub struct Metrics {
     alerts: Family<Labels, Counter>,
     pub waiting: Gauge,
-    /// Number of dead letters that could not be written.
     pub lost: Counter,
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_alerting`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_alerting");

@@ -1,4 +1,4 @@
-//! A queue of alerts: they wait in order for the task that sends them.
+//! A queue of alerts, in which alerts wait in order for the task that sends them.
 //!
 //! This module owns the limits on number and bytes of waiting alerts, the handling of alerts when the queue is full,
 //! and the end of the sending task.
@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
 
-/// Memory for waiting alerts of all receivers in a process: a sixteenth of the shipped limit of 64 MiB, enough for
-/// alerts about some thousand Pods.
+/// Memory for waiting alerts of all receivers in a process, in bytes: a sixteenth of the shipped limit of 64 MiB,
+/// enough for alerts about some thousand Pods.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct Bounds {
 }
 
 /// The memory of each of `queues` queues, in bytes. Each queue has its own memory, so a receiver that hangs uses no
-/// memory of another.
+/// memory of another receiver.
 pub fn share_bytes(queues: usize) -> usize {
     ALL_BYTES_MAX / queues.max(1)
 }
@@ -48,7 +48,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue with the limits `bounds`. `run` makes the task, which ends when the queue is closed and empty.
+    /// A queue with the limits in `bounds`. The function `run` makes the sending task, which ends when the queue is
+    /// closed and empty.
     pub fn begin<F>(
         name: &str,
         bounds: Bounds,
@@ -65,7 +66,8 @@ impl Queue {
         Self { name: name.to_owned(), entrance: Mutex::new(Some(entrance)), free, task, metrics, dead }
     }
 
-    /// Queues an alert without waiting. If the queue is full, the alert is passed to `bury` in the background.
+    /// Adds an alert to the queue without waiting. If the queue is full, the alert is passed to `bury` in the
+    /// background.
     pub fn put<F>(&self, alert: Arc<Alert>, bury: impl FnOnce(Arc<Alert>, &'static str) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -89,7 +91,7 @@ impl Queue {
         self.dead.behind(bytes, || bury(alert, why));
     }
 
-    /// Closes the queue. The task may send the waiting alerts until `deadline`.
+    /// Closes the queue. The sending task may still send the waiting alerts until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
         drop(self.entrance.lock().take());
         let task = self.task.lock().take();

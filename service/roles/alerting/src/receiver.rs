@@ -17,7 +17,7 @@ use crate::template::{Template, shipped};
 
 /// Largest template, in bytes; each message is a copy of its template.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Maximum number of bytes of image names in a message: chats accept some thousand characters.
+/// Maximum number of bytes of image names in a message, because chats accept only some thousand characters.
 const IMAGES_BYTES_MAX: usize = 4000;
 
 pub struct Receiver {
@@ -37,7 +37,7 @@ struct Work {
 }
 
 impl Receiver {
-    /// Reads the receiver's files and starts its queue. Waiting alerts use at most `bytes`.
+    /// Reads the receiver's files and starts its queue. Alerts in the queue use at most `bytes`.
     pub fn begin(
         settings: &config::Receiver,
         cluster: &str,
@@ -96,7 +96,7 @@ impl Receiver {
 }
 
 impl Work {
-    /// The task, which sends one alert after the other in order.
+    /// The task that sends the alerts of the queue in order, one at a time.
     async fn tell_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Waiting>, remembered: usize) {
         let mut collapse = self.settings.collapse.map(|window| Collapse::new(window, remembered));
         loop {
@@ -158,7 +158,7 @@ impl Work {
         }
     }
 
-    /// The message about `alert`, after which `more` equal alerts came.
+    /// The message about `alert` and the number `more` of equal alerts after it.
     fn body(&self, alert: &Alert, more: u64) -> Result<Option<String>, String> {
         let mut message = alert.message.clone();
         if more > 0 {

@@ -1,7 +1,7 @@
-//! Passes alerts to another process, which sends them to its receivers. One call passes several alerts, in order.
+//! Passes alerts to another process, which sends them to its own receivers. One call passes several alerts, in order.
 //!
-//! This module owns the queue of alerts for the other process. If the process is unreachable, reviews are not delayed
-//! unless they must wait; undelivered alerts become dead letters in this process.
+//! This module owns the queue of alerts for the other process. If the other process is unreachable, reviews are not
+//! delayed unless they must wait; undelivered alerts become dead letters in this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +26,18 @@ use crate::queue::{Bounds, Queue, Waiting};
 
 /// The name of the other process in metrics and dead letters.
 const NAME: &str = "alerting";
-/// Maximum number of attempts of one call to the other process.
+/// Maximum number of attempts to send one call to the other process.
 const ATTEMPTS: u32 = 3;
-/// Mean delay before the second attempt. The mean doubles each time, and each delay is drawn at random around it.
+/// Mean delay between the first and the second attempt. The mean doubles with each attempt, and the actual delay is
+/// random around the mean.
 const RETRY_BASE: Duration = Duration::from_millis(200);
-/// Maximum number of open calls to the other process, all of them for reviews that wait for their alerts.
+/// Maximum number of open calls to the other process: each open call is for a review that waits for its alert.
 const OPEN_MAX: usize = 64;
-/// Maximum number of bytes of alerts in one call. The JSON of a call takes as much memory again. The other process may
-/// accept a small call when it refuses a large call.
+/// Maximum number of bytes of alerts in one call. The JSON text of a call needs as much memory again. If the other
+/// process refuses a large call, it may still accept a small call.
 const CALL_BYTES_MAX: usize = 256 << 10;
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 
-/// The connection to the other process.
 pub struct Remote {
     work: Arc<Work>,
     queue: Queue,
@@ -51,7 +51,7 @@ struct Work {
 }
 
 impl Remote {
-    /// Reads the files and starts the queue. Waiting alerts use at most `bytes`.
+    /// Reads the files in the settings and starts the queue. Alerts in the queue use at most `bytes`.
     pub fn begin(
         settings: &config::Remote,
         bytes: usize,
@@ -65,7 +65,7 @@ impl Remote {
             open_max: OPEN_MAX,
             queue_max: settings.queue,
             timeout: settings.timeout,
-            told: false,
+            describes_itself: false,
         };
         let pool = Pool::open(pool, PoolMetrics::default()).map_err(|error| error.to_string())?;
         let work = Arc::new(Work { settings: settings.clone(), pool, metrics, dead });
@@ -75,12 +75,10 @@ impl Remote {
         Ok(Arc::new(Self { work, queue }))
     }
 
-    /// Whether reviews wait until the other process has their alerts.
     pub fn is_blocking(&self) -> bool {
         self.work.settings.blocking
     }
 
-    /// Queues an alert without waiting.
     pub fn enqueue(&self, alert: Arc<Alert>) {
         let work = Arc::clone(&self.work);
         self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });
@@ -97,7 +95,6 @@ impl Remote {
         })
     }
 
-    /// Passes waiting alerts to the other process until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
         self.queue.stop(deadline).await;
     }

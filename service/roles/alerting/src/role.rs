@@ -41,7 +41,6 @@ fn has_listener(config: &Config) -> bool {
     config.find::<Alerting>().is_some_and(|settings| settings.listener.is_some())
 }
 
-/// The role that accepts alerts from other processes.
 #[derive(Debug)]
 pub struct AlertingRole;
 

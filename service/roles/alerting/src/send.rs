@@ -1,4 +1,4 @@
-//! Sends one alert over HTTP: attempts, delays between them, and the meaning of answers.
+//! Sends one alert over HTTP: makes the attempts with delays between them, and interprets the answers.
 
 use std::time::Duration;
 
@@ -11,13 +11,14 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::{self, Secret};
 
-/// Mean delay before the second attempt. The mean doubles each time, and each delay is drawn at random around it.
+/// Mean delay between the first and the second attempt. The mean doubles with each attempt, and the actual delay is
+/// random around the mean.
 const RETRY_BASE: Duration = Duration::from_millis(200);
 /// Longest delay between attempts that a receiver may demand.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 /// Maximum number of bytes of an answer that are read; receivers answer with one word.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Maximum number of open requests of a receiver for which reviews wait; other receivers have one.
+/// Maximum number of open requests to a receiver for which reviews wait; each other receiver gets one request.
 const OPEN_MAX: usize = 16;
 
 pub struct Sender {
@@ -30,13 +31,13 @@ pub struct Sender {
 
 enum Attempt {
     Told,
-    /// A repetition may succeed; the receiver may have stated a delay.
+    /// Another attempt may succeed; the receiver may have stated a delay.
     Later(String, Option<Duration>),
     Never(String),
 }
 
 impl Sender {
-    /// Reads the files in the settings; opens no connection.
+    /// Reads the files in the settings, but opens no connection.
     pub fn new(settings: &config::Receiver) -> Result<Self, String> {
         let address = settings.url.read()?;
         let uri = config::address(&address)?;
@@ -54,7 +55,7 @@ impl Sender {
         Ok(Self { client, path, headers, timeout: settings.timeout, attempts: settings.attempts })
     }
 
-    /// Sends `body`, and sends it again after a failure while a repetition may succeed and time remains.
+    /// Sends `body`, and sends it again after a failure while another attempt may succeed and time remains.
     pub async fn send(&self, body: &str, deadline: Option<Instant>) -> Result<(), String> {
         let mut failed = String::new();
         for attempt in 0..self.attempts {

@@ -42,21 +42,21 @@ pub enum TemplateError {
     Unknown { line: usize, name: String },
     #[error("line {line}: `{{{{` without `}}}}`")]
     Open { line: usize },
-    /// After replacement of the placeholders, the text is no JSON object.
+    /// With values for the placeholders, the template's text is no JSON object.
     #[error("filled in it is no JSON object: {0}")]
     Json(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Texts of the template, each with the placeholder that follows.
+    /// The texts between the template's placeholders, each with the placeholder that follows.
     parts: Vec<(String, Option<String>)>,
     markup: Markup,
 }
 
 impl Template {
-    /// Parses a template whose values are escaped for `markup`. A replacement of its placeholders with test values must
-    /// give JSON.
+    /// Parses a template whose values are escaped for `markup`. With test values for its placeholders, the template
+    /// must be JSON.
     pub fn parse(text: &str, markup: Markup) -> Result<Self, TemplateError> {
         let (mut parts, mut rest, mut line) = (Vec::new(), text, 1);
         while let Some((before, after)) = rest.split_once("{{") {
@@ -76,8 +76,8 @@ impl Template {
         Ok(template)
     }
 
-    /// The template's JSON with `values` instead of placeholders, and with keys replaced by those of `payload`; `None`
-    /// for an empty template.
+    /// The template's JSON with `values` for its placeholders, and with keys replaced by those of `payload`; `None` for
+    /// an empty template.
     pub fn fill(
         &self,
         values: &BTreeMap<&str, String>,

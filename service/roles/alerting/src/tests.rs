@@ -1,4 +1,4 @@
-//! Tests of alerting with receivers (by wiremock) that work, are slow, fail, never answer, or are gone.
+//! Tests of alerting with receivers (by wiremock) that work, are slow, fail, never answer or do not exist.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,6 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-/// The alerts that a receiver got, in order.
 async fn got(server: &MockServer) -> Vec<Value> {
     let requests = server.received_requests().await.unwrap();
     requests.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
@@ -80,7 +79,7 @@ async fn each_stream_tells_its_receivers_in_order_with_headers_and_payload() {
     assert_eq!(told[0]["details"]["cluster"], "prod");
 }
 
-/// A receiver that fails this many times and then sends the given answer.
+/// A receiver that fails the given number of times and then sends the given answer.
 struct Failing(AtomicUsize, ResponseTemplate);
 
 impl Respond for Failing {
@@ -147,7 +146,7 @@ async fn a_receiver_that_never_answers_delays_nobody_unless_it_blocks() {
     blocking.stop(Duration::ZERO).await;
 }
 
-/// A server that answers with `head`, then with `piece` again and again until the client leaves.
+/// A server that answers with `head`, then with `piece` again and again until the client closes the connection.
 async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAddr {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -166,8 +165,8 @@ async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAdd
     address
 }
 
-/// Even if a receiver's answer never ends, a review waits at most until its deadline, and the process at most for its
-/// time limit.
+/// If a receiver's answer never ends, a review waits at most until its deadline, and the process at most for its time
+/// limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_end_is_no_answer() {
     for (head, piece) in [

@@ -1,4 +1,4 @@
-//! The messages by which one process passes alerts to another, which sends them to receivers.
+//! The messages by which one process passes alerts to another process, which sends them to receivers.
 
 use serde::{Deserialize, Serialize};
 use service_core::alert::Alert;
@@ -24,7 +24,7 @@ pub struct Bringing<'a> {
     pub alerts: &'a [&'a Alert],
 }
 
-/// The answer that the alerts were accepted.
+/// The answer that confirms that the alerts were accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taken {

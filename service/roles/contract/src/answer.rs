@@ -1,6 +1,6 @@
-//! Parses the answer of a validator; each possible fault has a message.
+//! Parses the answer of a validator; each possible fault of an answer has a message.
 //!
-//! An answer that breaks the protocol says nothing about the image, so the result for the image is unknown.
+//! An answer that breaks the protocol says nothing about the image, so no verdict on the image is known.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -22,48 +22,43 @@ pub const CLASSES: [&str; 11] = [
 ];
 /// Maximum number of signers in an answer; an audit log shows eight signers.
 const SIGNERS_MAX: usize = 64;
-/// Maximum number of bytes of the other process' text that a message of this program shows.
+/// Maximum number of bytes of the other process' text in a message of this program.
 const SHOWN_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
     #[error("it answered {status}{}", quotation(text))]
     Status { status: StatusCode, text: String },
-    /// The answer is not JSON, or has other fields or types.
     #[error("its answer is {what} at line {line}, column {column}: the contract is in docs/contract.md")]
     Shape { what: &'static str, line: usize, column: usize },
-    /// The answer has another version of the protocol.
     #[error(
         "it speaks version {theirs} of the contract, and this program version {CONTRACT}: bring both to one release"
     )]
     Version { theirs: u32 },
-    /// The answer is about another image.
     #[error("its answer is about another image ({}), so it is ignored", shown(theirs))]
     OtherImage {
-        /// The image's digest in the answer.
+        /// The digest of the image that the answer is about.
         theirs: String,
     },
     #[error("it answers `{}`, which is no class of this program: verified, {}", shown(theirs), CLASSES.join(", "))]
     UnknownClass { theirs: String },
     #[error("it names more than {SIGNERS_MAX} signers")]
     Crowd,
-    /// A fault in the form of answers of a provider for Gatekeeper.
+    /// A fault in an answer of a provider for Gatekeeper.
     #[error("{0}")]
     Other(String),
-    /// The verdict is `verified`, but there is no signer.
     #[error("it answers `verified` without a signer: an approval needs one")]
     NoSigner,
-    /// The verdict is `verified`, but the registry was not asked.
     #[error("it answers `verified` and `unasked`: one of them is wrong")]
     Unasked,
-    /// The answer has no generation (a text that changes with the trusted keys), so it is unknown how long the answer
-    /// may be reused.
+    /// The answer has no generation (a text that changes with the trusted keys), so the time for which the answer may
+    /// be used is unknown.
     #[error("it names no generation of its trust, so outdated answers cannot be recognised")]
     NoGeneration,
 }
 
 impl Breach {
-    /// Whether the inquiry itself was refused, so that a repetition would not help.
+    /// Whether the inquiry itself was refused, so that another attempt would not help.
     pub fn is_of_question(&self) -> bool {
         let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
         matches!(self, Self::Status { status, .. } if status.is_client_error() && !again.contains(status))
@@ -109,7 +104,7 @@ pub fn consistent(ruling: &Ruling) -> Result<(), Breach> {
     }
 }
 
-/// The validator's description of itself in `body`.
+/// The validator's description of itself, parsed from `body`.
 pub fn about(status: StatusCode, body: &[u8]) -> Result<About, Breach> {
     success(status, body)?;
     let about: About = read(body)?;
@@ -125,7 +120,8 @@ pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     Err(Breach::Status { status, text })
 }
 
-/// Parses the JSON in `body` as `T`. The library's messages are not shown, because they may contain the received text.
+/// Parses the JSON in `body` as `T`. The JSON library's messages are not shown, because they may contain the received
+/// text.
 pub fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Breach> {
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "not the fields of the contract" } else { "no JSON" };
@@ -141,7 +137,7 @@ fn quotation(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {}", shown(text)) }
 }
 
-/// A text from outside, on one line and shortened.
+/// A text from another process, on one line and shortened.
 fn shown(text: &str) -> String {
     let mut end = text.len().min(SHOWN_BYTES_MAX);
     while !text.is_char_boundary(end) {
@@ -224,7 +220,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Any answer gives an error message without control characters, or a ruling about the requested image.
+        /// Any answer gives either an error message without control characters or a ruling about the requested image.
         #[test]
         fn any_answer_is_a_sentence_or_about_the_image(status in 100_u16..600, text in "\\PC*|[{}\":,a-z0-9\\[\\]]{0,200}", bytes: Vec<u8>) {
             let status = StatusCode::from_u16(status).unwrap();

@@ -1,8 +1,8 @@
 //! The steps of a call from another process, from its head to its answer: path, method, size, deadline, overload, and
 //! the log line about a refusal.
 //!
-//! This module implements these steps for all roles that other processes call; `service_core::edge::serve` runs them in
-//! order. Each role implements [`Endpoint`].
+//! This module implements the steps for all roles that other processes call; `service_core::edge::serve` runs the steps
+//! in order. Each role implements [`Endpoint`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,11 @@ use service_core::share::{BodyMemory, ReviewMemory, Stop};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// Maximum of the time that is reserved for sending the answer; the time is a twentieth of the caller's time.
+/// Maximum of the time that is reserved for sending the answer; the reserved time is a twentieth of the caller's time.
 const MARGIN_MAX: Duration = Duration::from_millis(100);
-/// Histogram edges in seconds from a head to its answer: from a cached verdict to a registry that hangs.
+/// Histogram edges in seconds from the head of a call to its answer: from a cached verdict to a registry that hangs.
 const DURATION_EDGES_S: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
-/// Maximum number of bytes of a reason in a log line.
+/// Maximum number of bytes of a refusal's reason in a log line.
 const REASON_BYTES_MAX: usize = 256;
 
 /// An HTTP path that the role serves, and its method.
@@ -40,7 +40,7 @@ pub struct Route {
     pub path: &'static str,
 }
 
-/// An answer other than success.
+/// An answer to a call other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
@@ -71,7 +71,7 @@ pub trait Endpoint: Send + Sync + 'static {
     fn answer(&self, route: usize, body: Bytes, deadline: Instant) -> BoxFuture<'_, Result<Bytes, Refusal>>;
 }
 
-/// The limits of a role's calls.
+/// The limits of the calls of a role.
 #[derive(Debug, Clone)]
 pub struct Bounds {
     pub in_flight: usize,
@@ -80,7 +80,7 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-/// The calls of a role, with limits and metrics.
+/// The calls of a role, with the limits and metrics of the role.
 pub struct Internal<D> {
     endpoint: D,
     places: Semaphore,
@@ -104,7 +104,6 @@ struct ErrorBody<'a> {
 }
 
 impl<D: Endpoint> Internal<D> {
-    /// Registers counters at zero, under the prefix `longhaul_<role>`.
     pub fn new(bounds: Bounds, endpoint: D, registry: &mut Registry) -> Self {
         let sub = registry.sub_registry_with_prefix(format!("longhaul_{}", endpoint.name()));
         let (in_flight, requests) = (Gauge::default(), Family::default());
@@ -242,7 +241,7 @@ impl<D: Endpoint> Calls for Internal<D> {
     }
 }
 
-/// The caller's remaining time, if the query states it.
+/// The caller's remaining time; `None` if the query does not state it.
 fn asked_for(query: &str) -> Option<Duration> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix("timeoutMs="))?;
     value.parse().ok().filter(|ms| *ms > 0).map(Duration::from_millis)

@@ -2,7 +2,7 @@
 //! with an item for each key.
 //!
 //! Source of the protocol: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`. The kinds
-//! of messages are checked as in that code.
+//! of messages are checked as in Gatekeeper's code.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::answer::{Breach, read};
 
-/// `apiVersion` of request and response. Gatekeeper sends the stored version of its CRD; the versions have the same
-/// fields.
+/// `apiVersion` of request and response. Gatekeeper sends the stored version of its CRD; all versions of it have the
+/// same fields.
 pub const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
 const API_VERSION_ALPHA: &str = "externaldata.gatekeeper.sh/v1alpha1";
 /// Largest response of a provider about one image, in bytes.
@@ -21,7 +21,6 @@ pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of keys of one request: the images of a large object.
 pub const KEYS_MAX: usize = 128;
 
-/// The request with its version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderRequest {
@@ -40,7 +39,6 @@ pub struct Request {
     pub keys: Vec<String>,
 }
 
-/// The response with its version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
@@ -58,7 +56,7 @@ pub struct Response {
     /// Whether the provider gives the same response to equal requests.
     #[serde(default)]
     pub idempotent: bool,
-    /// One item for each key.
+    /// The items of the response, one for each key.
     #[serde(default)]
     pub items: Vec<Item>,
     /// The reason why the provider returns no items.
@@ -71,7 +69,7 @@ pub struct Response {
 pub struct Item {
     #[serde(default)]
     pub key: String,
-    /// The result for the key. A value with a repeated key is refused.
+    /// The provider's result for the key. A JSON object with a repeated key is refused.
     #[serde(default, deserialize_with = "unambiguous")]
     pub value: Value,
     /// The reason why the key has no value.
@@ -84,10 +82,8 @@ pub enum Wrong {
     /// A fault that the answers of any validator can have.
     #[error(transparent)]
     Breach(#[from] Breach),
-    /// The response has another API version or kind.
     #[error("its answer is no ProviderResponse of {API_VERSION}")]
     Kind,
-    /// The provider as a whole failed.
     #[error("the provider says: {0}")]
     System(String),
     /// The requested key has no item or several items.
@@ -99,7 +95,8 @@ pub enum Wrong {
     },
 }
 
-/// Parses any value in which no object has a repeated key, because two readers could choose different values.
+/// Parses any value, but refuses objects with a repeated key, because two readers could choose different values of the
+/// key.
 pub fn unambiguous<'de, D: Deserializer<'de>>(value: D) -> Result<Value, D::Error> {
     Unambiguous.deserialize(value)
 }
@@ -188,7 +185,7 @@ pub fn read_question(body: &[u8]) -> Result<Vec<String>, String> {
     Ok(question.request.keys)
 }
 
-/// The item about `key`, in the response to a request with only this key.
+/// The item about `key` in `body`, which is the response to a request with only this key.
 pub fn item(body: &[u8], key: &str) -> Result<(Item, bool), Wrong> {
     let ProviderResponse { api_version, kind, response } = read(body)?;
     if ![API_VERSION, API_VERSION_ALPHA].contains(&&*api_version) || kind != "ProviderResponse" {

@@ -1,7 +1,7 @@
-//! The conformance kit for validators in any language: one case for each demand of the protocol.
+//! The conformance kit for validators in any language, with one case for each demand of the protocol.
 //!
-//! This module owns the cases. A failed case is not tried again; its report shows the validator's answer and the demand
-//! of the protocol.
+//! This module owns the cases of the kit. A failed case is not tried again; its report shows the validator's answer and
+//! the demand of the protocol.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::link::{Files, Link, LinkError};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
 const PARALLEL: usize = 20;
-/// Time limit of an inquiry with a short deadline. The next constant is the tolerance for a busy machine.
+/// Time limit of an inquiry in the case of a short deadline. The constant `SLACK` adds time for a busy machine.
 const SOON: Duration = Duration::from_millis(500);
 const SLACK: Duration = Duration::from_millis(500);
-/// Time limit of every other case.
+/// Time limit of each case without a short deadline.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LARGE_BYTES: usize = 4 << 20;
 
@@ -28,14 +28,13 @@ const LARGE_BYTES: usize = 4 << 20;
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub url: String,
-    /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     pub protocol: Protocol,
     /// The validator's name in inquiries; `None` means the first name that the process lists.
     pub validator: Option<String>,
     /// An image about which the validator can rule.
     pub image: service_core::judge::Subject,
-    /// The expected verdict; `None` accepts any.
+    /// The expected verdict; `None` accepts any verdict.
     pub verdict: Option<String>,
     /// The demands of a policy rule, as JSON.
     pub demands: Option<Value>,

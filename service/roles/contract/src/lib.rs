@@ -1,8 +1,8 @@
-//! The protocol between processes of this service and validators of others (docs/contract.md).
+//! The protocol between processes of this service and validators of other projects (docs/contract.md).
 //!
 //! This crate owns the message formats, the faults of an answer, pooled connections to several instances, and the
 //! listener of roles that other processes call. The conformance kit of this crate checks any validator. The crate does
-//! not interpret verdicts.
+//! not decide what follows from a verdict.
 
 pub mod alerts;
 pub mod answer;
@@ -19,7 +19,8 @@ pub const VALIDATE: &str = "/internal/v1/validate";
 pub const ALERTS: &str = "/internal/v1/alerts";
 /// The path for requests from Gatekeeper.
 pub const EXTERNAL_DATA: &str = "/externaldata/v1beta1";
-/// Largest answer of a validator, in bytes: many times the size of a cause and the signers for an audit log.
+/// Largest answer of a validator, in bytes: many times the size of a failure's cause or of the signers for an audit
+/// log.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// The path and query of an inquiry that must be answered within `left`.

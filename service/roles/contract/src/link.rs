@@ -1,7 +1,8 @@
-//! The connection to one instance: its address, trusted authorities and our certificate. Changed files are read again.
+//! The connection to one instance: its address, the trusted authorities, and the certificate of this client. This
+//! module reads changed certificate files again.
 //!
-//! After a change of the files, open calls stay on their connection. If new files cannot be used, the former files stay
-//! in use.
+//! After a change of the files, open calls stay on their connections. If new files cannot be used, the former files
+//! stay in use.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use sha2::{Digest as _, Sha256};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
-    /// PEM file with the authorities that are trusted for the server; `None` means those of the system.
+    /// PEM file with the authorities that are trusted for the server; `None` means the system's authorities.
     pub ca: Option<PathBuf>,
-    /// PEM files of our certificate and its key.
+    /// PEM files of this client's certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
@@ -57,7 +58,7 @@ impl Link {
         Arc::clone(&self.now.read().0)
     }
 
-    /// The prefix of every path.
+    /// The prefix of every request's path.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -66,7 +67,8 @@ impl Link {
         self.origin.authority()
     }
 
-    /// Reads the files again; returns whether the files changed. After an error, the former files stay in use.
+    /// Reads the certificate files again; returns whether the files changed. After an error, the former files stay in
+    /// use.
     pub fn look(&self) -> Result<bool, LinkError> {
         let read = Read::new(&self.files)?;
         let seen = read.seen();
@@ -94,7 +96,7 @@ pub fn address(url: &str) -> Result<(Origin, String), LinkError> {
     Ok((Origin { host, port, tls: None, server_name: None }, base))
 }
 
-/// The content of the files with authorities and our certificate.
+/// The content of the files with authorities and this client's certificate.
 struct Read {
     ca: Option<Vec<u8>>,
     identity: Option<(Vec<u8>, Vec<u8>)>,

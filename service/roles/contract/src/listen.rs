@@ -1,7 +1,7 @@
 //! The listener of a role that other processes call: its keys, its certificate, and the permitted callers.
 //!
 //! This module owns the configuration keys that the sections `validator` and `alerting` share, with defaults and
-//! reasons, and makes a listener from them. Every caller needs a certificate.
+//! reasons, and makes a listener from them. Every caller of the listener needs a certificate.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ use crate::endpoint::{Bounds, Endpoint, Internal};
 
 /// Default limit of open connections: enough for the processes of a cluster, each with one or two HTTP/2 connections.
 const MAX_CONNECTIONS: u64 = 256;
-/// Default limit of calls in work. A check of an image that is not in the cache waits for a registry and uses some
-/// kilobytes; more calls mean overload.
+/// Default limit of calls that are being answered at one time. More than 512 calls mean overload, because a check of an
+/// image that is not in the cache waits for a registry and uses some kilobytes.
 const MAX_IN_FLIGHT: u64 = 512;
 /// Default time limit of a call: kube-apiserver's longest timeout for a webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,18 +32,19 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     pub listen: SocketAddr,
-    /// PEM file of the certificate chain.
+    /// PEM file of the listener's certificate chain.
     pub certificate: PathBuf,
-    /// PEM file of the private key.
+    /// PEM file of the listener's private key.
     pub key: PathBuf,
     /// PEM files with the authorities of client certificates, at least one.
     pub client_ca: Vec<PathBuf>,
-    /// Accepted names in client certificates. If the list is empty, any certificate of the authorities is accepted.
+    /// Accepted names in client certificates. If `client_names` is empty, any certificate of the authorities is
+    /// accepted.
     pub client_names: Vec<String>,
     /// PEM files of revocation lists for client certificates.
     pub crl: Vec<PathBuf>,
     pub max_connections: usize,
-    /// Maximum number of calls in work at one time; further calls get status 429.
+    /// Maximum number of calls that are being answered at one time; further calls get status 429.
     pub max_in_flight: usize,
     pub max_body_bytes: usize,
     pub timeout: Duration,
@@ -68,7 +69,7 @@ pub struct RawListen {
 }
 
 impl Listen {
-    /// Checks the keys of the section `key`; `body_bytes` is the default limit of bodies.
+    /// Checks the keys of the section `key`; `body_bytes` is the default size limit of bodies.
     pub fn check(raw: RawListen, key: &str, body_bytes: usize, check: &Checker<'_>) -> Result<Self, Error> {
         let of = |name: &str| format!("{key}.{name}");
         if raw.client_ca.is_empty() {

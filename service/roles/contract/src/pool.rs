@@ -1,10 +1,10 @@
-//! The instances of one validator: the choice of the instance for an inquiry, of the next instance after a failure, and
-//! the state of each instance.
+//! The instances of one validator: chooses the instance for an inquiry, and the next instance after a failure, and
+//! tracks the state of each instance.
 //!
-//! This module owns weights, health and the limited queue of inquiries. If an instance fails in any way, the next one
-//! gets the inquiry while time remains. A repeated inquiry does no harm, because a ruling depends only on the inquiry
-//! and the trusted keys. An inquiry waits a short time for an instance that restarts, but not for an instance that
-//! stays unreachable.
+//! This module owns weights, health and the limited queue of inquiries. If an instance fails in any way, the next
+//! instance gets the inquiry while time remains. A repeated inquiry does no harm, because a ruling depends only on the
+//! inquiry and the trusted keys. An inquiry waits a short time for an instance that restarts, but not for an instance
+//! that stays unreachable.
 
 mod metrics;
 mod watch;
@@ -26,19 +26,19 @@ use crate::answer::Breach;
 use crate::link::{Files, Link, LinkError};
 pub use metrics::{Metrics, Outcome};
 
-/// Time after the last answer of any instance in which inquiries wait for an instance: a restarted process is back
-/// within this time.
+/// Inquiries wait for an instance for this long after the last answer of any instance, because a restarted process
+/// answers again within this time.
 const RESTART: Duration = Duration::from_secs(5);
-/// The first delay between attempts while no instance is reachable. The delay doubles each time; the next constant is
-/// the longest delay.
+/// The first delay between attempts while no instance is reachable. The delay doubles with each attempt up to
+/// [`WAIT_MAX`].
 const WAIT: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_millis(250);
 /// Maximum number of idle HTTP/1.1 connections of each instance.
 const IDLE_MAX: usize = 8;
 
-/// Makes the request from an instance's base path and the remaining time.
+/// A function that makes the request from an instance's base path and the remaining time.
 pub type Make<'a> = dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync + 'a;
-/// Parses an answer; also returns the generation of the instance's trusted keys, if the answer states it.
+/// A function that parses an answer and returns the generation of the instance's trusted keys, if the answer states it.
 pub type Read<'a, T> = dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync + 'a;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,6 @@ pub struct Settings {
     pub name: String,
     /// The addresses of the instances, each with its weight.
     pub instances: Vec<(String, u32)>,
-    /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     pub protocol: Protocol,
     pub open_max: usize,
@@ -56,18 +55,18 @@ pub struct Settings {
     /// Time limit of an inquiry to one instance.
     pub timeout: Duration,
     /// Whether instances answer GET on [`crate::VALIDATE`] with a description of themselves.
-    pub told: bool,
+    pub describes_itself: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// The result is unknown at present.
+    /// No instance gave a ruling, so nothing is known about the image.
     #[error("{0}")]
     Unavailable(String),
     /// Other callers have used up a limit of this process or of the validator.
     #[error("{0}")]
     Busy(String),
-    /// The inquiry was refused; a repetition would be refused too.
+    /// The inquiry was refused; another attempt would be refused too.
     #[error("{0}")]
     Refused(String),
 }
@@ -93,7 +92,7 @@ struct Instance {
 
 #[derive(Default)]
 struct State {
-    /// Why the instance does not answer; `None` if it does.
+    /// Why the instance does not answer; `None` if it answers.
     down: Option<String>,
     /// The last known generation of the instance's trusted keys.
     generation: String,
@@ -101,9 +100,9 @@ struct State {
 
 /// Why one instance has given no ruling.
 enum Trouble {
-    /// The instance is unreachable; it may be restarting.
+    /// The instance is unreachable, perhaps because it is restarting.
     Away(String),
-    /// The instance has as many open inquiries as it accepts.
+    /// The instance already has as many open inquiries as it accepts.
     Full(String),
     /// The instance's answer is invalid.
     Wrong(String),
@@ -112,8 +111,8 @@ enum Trouble {
 }
 
 impl Pool {
-    /// A pool of connections to all instances. From now on, the pool checks their files and health. Must be called
-    /// inside a tokio runtime.
+    /// A pool of connections to all instances. From now on, the pool checks the certificate files and health of the
+    /// instances. The caller must be inside a tokio runtime.
     pub fn open(settings: Settings, metrics: Metrics) -> Result<Arc<Self>, LinkError> {
         let limits = Limits { open_max: settings.open_max, idle_max: IDLE_MAX };
         let open = |(url, weight): &(String, u32)| {
@@ -158,7 +157,7 @@ impl Pool {
         answer
     }
 
-    /// Waits until the limit of open inquiries allows a further inquiry.
+    /// Waits until the limit of open inquiries allows one more inquiry.
     async fn place(&self, deadline: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Unanswered> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -217,7 +216,7 @@ impl Pool {
         }
     }
 
-    /// The error if no instance has answered; `full` states whether an instance was at its limit.
+    /// The error after no instance has answered; `full` states whether an instance was at its limit.
     fn nobody<T>(&self, last: Option<(String, Trouble)>, full: bool) -> (Outcome, Result<T, Unanswered>) {
         let name = &self.settings.name;
         match last {
@@ -319,7 +318,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Indices in the order of use. Over successive `turn`s, each instance comes first as often as its weight demands.
+/// The indices of instances in the order of use. Over successive values of `turn`, each instance comes first as often
+/// as its weight demands.
 fn order(weights: &[u64], up: &[bool], turn: u64) -> Vec<usize> {
     let total: u64 = weights.iter().sum();
     let mut at = if total == 0 { 0 } else { turn % total };

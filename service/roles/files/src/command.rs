@@ -17,9 +17,9 @@ use crate::{Finding, Path as FieldPath, Pin, Pinned, Severity, TEXT_BYTES_MAX, W
 
 /// Default name of the lock file.
 const LOCK: &str = "images.lock";
-/// The argument for standard input and output.
+/// The argument that stands for standard input and output.
 const STANDARD: &str = "-";
-/// Maximum number of files in a folder; a larger folder probably contains something other than manifests.
+/// Maximum number of files in a folder, because a larger folder probably contains other files than manifests.
 const FILES_MAX: usize = 100_000;
 
 /// Why a command failed.
@@ -41,7 +41,8 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
     Failure::Usage(error.into())
 }
 
-/// Opens a reviewer with the configuration in the first file (or the defaults) and the lock file in the second.
+/// A function that opens a reviewer with the configuration in the first file (or the defaults) and the lock file in the
+/// second file.
 pub type Open = fn(Option<&Path>, Option<&Path>) -> anyhow::Result<Arc<dyn Review>>;
 
 /// Options of `pin` and `krm`.
@@ -96,7 +97,7 @@ pub struct Function {
 }
 
 impl Common {
-    /// The reviewer, which takes locked digests from `lock`.
+    /// Opens the reviewer, which takes locked digests from `lock`.
     fn review(&self, open: Open, lock: Option<&Path>) -> Result<Arc<dyn Review>, Failure> {
         open(self.config.as_deref(), lock).map_err(usage)
     }
@@ -106,7 +107,7 @@ impl Common {
     }
 }
 
-/// Runs `krm`: a `ResourceList` from standard input, and the changed one to standard output.
+/// Runs `krm`: reads a `ResourceList` from standard input, and writes the changed list to standard output.
 pub fn function(arguments: &Function, open: Open, runtime: &Runtime) -> Result<(), Failure> {
     let text = read(Path::new(STANDARD))?;
     let review = runtime.block_on(async { arguments.common.review(open, arguments.lock.as_deref()) })?;
@@ -184,7 +185,7 @@ async fn pin_files(arguments: &Arguments, open: Open, files: &[PathBuf]) -> Resu
     failed(arguments.check && changed > 0, &format!("{} would change", count(changed, "file")))
 }
 
-/// Adds all images that are not locked yet to the lock file; with `--update`, all images.
+/// Adds all images that are not locked yet to the lock file at `path`; with `--update`, all images.
 async fn lock(arguments: &Arguments, open: Open, files: &[PathBuf], path: &Path) -> Result<(), Failure> {
     let before = if path.exists() { locked(path)? } else { Lock::default() };
     let review = arguments.common.review(open, Some(path).filter(|path| path.exists() && !arguments.update))?;
@@ -266,8 +267,9 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Refuses a symbolic link. A replacement would turn the link into a file and leave its target unchanged. Writing
-/// through the link would let an attacker with access to the folder choose the written file.
+/// Returns an error if `path` is a symbolic link. The replacement of a file would turn the link into a file and leave
+/// the link's target unchanged. If the command wrote through the link, an attacker with access to the folder could
+/// choose the written file.
 fn no_link(path: &Path) -> anyhow::Result<()> {
     if !path.is_symlink() {
         return Ok(());
@@ -276,7 +278,7 @@ fn no_link(path: &Path) -> anyhow::Result<()> {
     anyhow::bail!("{} is a symbolic link: name its target ({})", path.display(), target.display())
 }
 
-/// Writes a new file beside the old one and renames it, with the same permissions.
+/// Writes a new file beside the file at `path`, with the same permissions, and renames it to `path`.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     no_link(path)?;
     let failed = || format!("failed to write {}", path.display());

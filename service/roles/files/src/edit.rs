@@ -1,6 +1,6 @@
-//! Replaces scalars in a YAML text; all other bytes of the text stay the same.
+//! Replaces scalars in a YAML text; all other bytes of the text do not change.
 //!
-//! A scalar keeps its style of quotes.
+//! A replaced scalar keeps its style of quotes.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use granit_parser::ScalarStyle;
 
 use crate::yaml::{Document, Id, Value};
 
-/// A range of the text, and the text that replaces it.
+/// A range of bytes in a YAML text, and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub range: Range<usize>,
@@ -51,7 +51,7 @@ fn quoted(new: &str, style: ScalarStyle) -> String {
     }
 }
 
-/// The text with all edits. If two edits overlap, the first is used.
+/// Returns `text` after all edits. If two edits overlap, only the first edit is used.
 pub fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|edit| edit.range.start);
     let (mut out, mut at) = (String::with_capacity(text.len() + 128 * edits.len()), 0);

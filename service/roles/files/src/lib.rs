@@ -2,7 +2,7 @@
 //!
 //! This crate owns the parsing of YAML with the position of each image, the edits of the images' bytes, and KRM
 //! functions (`ResourceList` in, `ResourceList` out). A [`service_core::role::Review`] judges the images by reviews
-//! like those that an API server sends. So rules, validators and messages are those of the webhook.
+//! like those that an API server sends. So the rules, validators and messages for files are those of the webhook.
 
 pub mod command;
 mod edit;

@@ -1,6 +1,6 @@
-//! Judges the images of one object: returns edits of its text, and findings.
+//! Judges the images of one object: returns edits of the object's text, and findings.
 //!
-//! This module finds the objects in a document, and the field of each finding.
+//! This module finds the objects in a document, and the field to which each finding belongs.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::paths::Path;
 use crate::review::{Answer, ReviewedObject, ask};
 use crate::yaml::{Document, Error, Id};
 
-/// Time limit of a review: an API server waits no longer for a webhook.
+/// Time limit of a review, because no API server waits longer for a webhook.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The severity's name in KRM functions.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -42,7 +41,7 @@ pub struct Object {
     pub id: Id,
     pub api_version: String,
     pub kind: String,
-    /// The namespace in the object; `None` if it names none.
+    /// The namespace in the object; `None` if the object names none.
     pub namespace: Option<String>,
     pub name: String,
 }
@@ -53,11 +52,11 @@ pub struct Finding {
     pub severity: Severity,
     pub message: String,
     pub object: Object,
-    /// Line of the text, from 1.
+    /// Line in the file's text, from 1.
     pub line: usize,
-    /// JSON pointer to the field, from the root of the object; `None` if no field is concerned.
+    /// JSON pointer to the field, from the root of the object; `None` if the message is about the whole object.
     pub field: Option<String>,
-    /// The image before a change.
+    /// The image before the edit.
     pub current: Option<String>,
     pub proposed: Option<String>,
 }
@@ -109,7 +108,7 @@ fn object(document: &Document, id: Id) -> Option<Object> {
     })
 }
 
-/// The fields with images in Kubernetes' built-in kinds. These paths are used only to find the field to which an answer
+/// The fields with images in Kubernetes' built-in kinds. The paths are used only to find the field to which an answer
 /// about a whole object refers.
 static USUAL: LazyLock<Vec<Path>> = LazyLock::new(|| {
     let specs = ["spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec", "template.spec"];
@@ -188,7 +187,8 @@ impl ObjectContext<'_> {
         }
     }
 
-    /// Judges one image as the only one of a Pod. If the whole object was refused, no image is changed.
+    /// Judges one image by a review of a Pod with only this image. If the whole object was refused, no image is
+    /// changed.
     async fn alone(&self, pointer: &str, id: Id, judged: &mut Judged, refused: Option<()>) {
         let Some(image) = self.document.text(id) else { return };
         let spec = json!({"containers": [{"name": "image", "image": image}]});

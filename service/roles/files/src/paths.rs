@@ -13,7 +13,7 @@ pub struct Path(Vec<Step>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Key(String),
-    /// Every item of a list, or every value of a map.
+    /// Every item of a list, or every value of a map, at this step of the path.
     Each,
 }
 

@@ -1,4 +1,4 @@
-//! Pins the images in manifest files, for people and pre-commit hooks.
+//! Pins the images in manifest files, for users and pre-commit hooks.
 
 use service_core::role::Review;
 use tokio::task::yield_now;
@@ -9,21 +9,19 @@ use crate::yaml::{Error, documents};
 
 #[derive(Debug)]
 pub struct Pinned {
-    /// The text, in which every image that can be pinned is pinned.
+    /// The manifest text, in which every image that can be pinned is pinned.
     pub text: String,
-    /// The findings in the order of the text.
     pub findings: Vec<Finding>,
     pub pins: Vec<Pin>,
 }
 
 impl Pinned {
-    /// Whether an image may not run or was not found.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 }
 
-/// Pins the images of all objects in `text`; YAML documents that are no objects stay the same.
+/// Pins the images of all objects in `text`; YAML documents that are no objects do not change.
 pub async fn pin(review: &dyn Review, text: &str, wanted: &Wanted) -> Result<Pinned, Error> {
     let (mut edits, mut findings, mut pins) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents(text)? {

@@ -11,7 +11,7 @@ use crate::objects::{Finding, Judged, Severity, Wanted, judge, objects};
 use crate::paths::{Path, PathError};
 use crate::yaml::{self, Document, documents};
 
-/// Why a list cannot be processed.
+/// Why a `ResourceList` cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the input is no YAML: {0}")]
@@ -20,7 +20,6 @@ pub enum Error {
         "the input is no ResourceList: its `kind` is {0}; a KRM function is given one by kpt or kustomize on its standard input"
     )]
     Kind(String),
-    /// The `paths` of the `functionConfig` are invalid.
     #[error("functionConfig: {0}")]
     Path(#[from] PathError),
 }
@@ -60,7 +59,7 @@ pub async fn run(review: &dyn Review, text: &str, mut wanted: Wanted) -> Result<
     Ok(Done { text: edit::apply(text, edits), findings })
 }
 
-/// Reads the options `paths` (a list, or a text with commas or lines) and `namespace` from `data` of a `ConfigMap`, or
+/// Reads the options `paths` (a list, or a text with commas or lines) and `namespace`, from `data` of a `ConfigMap` or
 /// from `spec` of any other kind.
 fn with_config(document: &Document, config: yaml::Id, mut wanted: Wanted) -> Result<Wanted, Error> {
     let Some(keys) = ["data", "spec"].iter().find_map(|key| document.get(config, key)) else { return Ok(wanted) };

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub struct Answer {
     pub refused: Option<String>,
     pub warnings: Vec<String>,
-    /// The new images, by JSON pointer.
+    /// The images after the review, by JSON pointer.
     pub images: Vec<(String, String)>,
     /// The facts about images that the review states; each image occurs once.
     pub known: Vec<Known>,
@@ -23,7 +23,7 @@ pub struct Known {
     pub digest: String,
     #[serde(default)]
     pub signers: Vec<String>,
-    /// The places where the signatures were found, and their format.
+    /// The locations where signatures were found, and the format of the signatures.
     #[serde(default)]
     pub evidence: Vec<String>,
 }

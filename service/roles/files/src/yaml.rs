@@ -21,7 +21,6 @@ pub enum Error {
     Syntax { line: usize, column: usize, what: String },
     #[error("the text has {bytes} bytes; at most {TEXT_BYTES_MAX} are read")]
     TooLarge { bytes: usize },
-    /// The document is too large as JSON, or an alias contains itself.
     #[error("line {line}: an alias makes the document endless or larger than {NODES_MAX} values")]
     Endless {
         /// First line of the document, from 1.
@@ -31,7 +30,7 @@ pub enum Error {
     Key { line: usize },
 }
 
-/// The number of a node in its document.
+/// The index of a node in its document.
 pub type Id = usize;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +44,10 @@ pub struct Node {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A scalar without quotes and escapes, and its style.
+    /// The text of a scalar without quotes and escapes, and its style.
     Scalar(String, ScalarStyle),
     List(Vec<Id>),
-    /// A map, in the order of the text. Merged maps are under the key `<<`.
+    /// A map, in the order of the text. The key `<<` has the merged maps.
     Map(Vec<(Id, Id)>),
 }
 
@@ -272,8 +271,8 @@ impl Document {
         Some(())
     }
 
-    /// Adds the entries of a map, and the merged entries whose keys the map lacks. Of a repeated key, the last value
-    /// counts.
+    /// Adds the entries of a map, and the entries of merged maps whose keys the map lacks. If a key is repeated, its
+    /// last value counts.
     fn merged<'a>(&'a self, map: Id, into: &mut Entries<'a>, left: &mut usize, depth: usize) -> Option<()> {
         *left = left.checked_sub(1)?;
         let Value::Map(entries) = &self.nodes[map].value else { return Some(()) };
@@ -303,7 +302,7 @@ impl Document {
 /// Maximum number of levels of merged maps.
 const MERGES_MAX: usize = 16;
 
-/// The entries of a map in which each key occurs once.
+/// The entries of a map, with each key once.
 #[derive(Default)]
 struct Entries<'a> {
     list: Vec<(&'a str, Id)>,

@@ -11,37 +11,38 @@ use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error};
 
 const SERVICE: &str = "longhaul-webhook";
-/// Default name of Secret and Lease; the manifests use it.
+/// Default name of the Secret and the Lease; the manifests use this name.
 const CERTIFICATES: &str = "longhaul-webhook-certificates";
-/// Default name of the webhook configuration; the manifests use it.
+/// Default name of the webhook configuration; the manifests use this name.
 const WEBHOOK: &str = "longhaul-webhook";
 /// Default lifetime of the authority, 30 days. The replicas replace the authority after 20 days, without manual work.
 const AUTHORITY_LIFETIME: Duration = Duration::from_hours(30 * 24);
 /// Default lifetime of the certificate, a week. The replicas renew the certificate after 112 hours, so an API server
 /// may be away for a weekend.
 const LEAF_LIFETIME: Duration = Duration::from_hours(7 * 24);
-/// Default of `settle`. One API server notices a changed webhook configuration within seconds; several API servers
-/// under load need up to two minutes.
+/// Default of `settle`, the time for servers and replicas to notice a change. One API server notices a changed webhook
+/// configuration within seconds; several API servers under load need up to two minutes.
 const SETTLE: Duration = Duration::from_mins(2);
-/// Default of `interval`. Each replica sends two small requests per interval, and uses a new certificate within one
-/// interval.
+/// Default of `interval`, the time between two checks of the certificates. Each replica sends two small requests per
+/// interval, and uses a new certificate within one interval.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Shortest lifetime of a certificate; a certificate of a shorter lifetime would expire before a replica has read it.
+/// Shortest lifetime of a certificate; with a shorter lifetime, a certificate would expire before a replica has read
+/// it.
 const LEAF_LIFETIME_MIN: Duration = Duration::from_secs(3);
-/// Smallest ratio of the authority's lifetime to the certificate's. An authority is replaced, but still signs, when a
-/// third of its lifetime is left, and a certificate must fit into this third.
+/// Smallest ratio of the authority's lifetime to the certificate's lifetime. When a third of its lifetime is left, an
+/// authority still signs until its replacement does; a certificate must fit into this third.
 const LEAVES_PER_AUTHORITY: u32 = 3;
 
 /// Settings of the certificates that the replicas make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCertificates {
-    /// The Service that the API server calls. The certificate contains its names.
+    /// The Service that the API server calls. The certificate contains the DNS names of the Service.
     pub service: String,
-    /// The namespace of Service, Secret and Lease; if absent, the Pod's namespace.
+    /// The namespace of Service, Secret and Lease; if absent, the namespace of the Pod.
     pub namespace: Option<String>,
     pub secret: String,
     pub lease: String,
-    /// The `MutatingWebhookConfiguration`s whose `caBundle` is written.
+    /// The `MutatingWebhookConfiguration`s whose `caBundle` the replicas write.
     pub webhooks: Vec<String>,
     pub authority_lifetime: Duration,
     pub leaf_lifetime: Duration,
@@ -108,7 +109,7 @@ impl OwnCertificates {
 }
 
 impl Default for OwnCertificates {
-    /// The settings that an empty section means.
+    /// The settings of a section without keys.
     fn default() -> Self {
         Self {
             service: SERVICE.into(),

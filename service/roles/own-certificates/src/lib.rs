@@ -1,6 +1,7 @@
-//! The webhook's own certificates: their settings, and with the feature `rotation` the code that makes them.
+//! The webhook's own certificates: their settings, and with the feature `rotation` the code that makes the
+//! certificates.
 //!
-//! Manifests and messages name the settings, so a build without this feature has them too.
+//! A build without the feature `rotation` has the settings too, because manifests and messages name them.
 
 mod config;
 #[cfg(feature = "rotation")]

@@ -1,17 +1,18 @@
 //! The webhook's own certificates: authority and certificate in a Secret, the authority in `caBundle` of the webhook
 //! configurations, and their rotation without a failed call.
 //!
-//! This module owns the Secret and the bundles. The holder of a Lease writes (`keeper`). Every replica reads the
-//! certificate from the Secret through the API (`reader`), because the files of a mounted Secret are updated more than
-//! a minute late. The module `step` chooses the next step, without I/O. A rotation has these steps:
+//! This module owns the Secret with the certificates and the `caBundle`s. The module `keeper` writes certificates; it
+//! runs in the replica that holds the Lease. Every replica reads the certificate from the Secret through the API
+//! (`reader`), because the files of a mounted Secret are updated more than a minute late. The module `step` chooses the
+//! next step, without I/O. A rotation has these steps:
 //!
-//! 1. A certificate is replaced by one of the same authority when a third of its lifetime is left.
+//! 1. When a third of a certificate's lifetime is left, a certificate of the same authority replaces it.
 //! 2. When a third of the authority's lifetime is left, the next authority is made. The next authority is trusted too,
 //!    but signs nothing yet.
 //! 3. After every configuration trusts the next authority and `settle` has passed, it signs the certificate, and the
 //!    key of the old authority is deleted.
-//! 4. The old authority stays trusted until the last certificate that it signed has expired: a replica that has not
-//!    read the Secret may still use that certificate.
+//! 4. The old authority stays trusted until the last certificate that it signed has expired, because a replica that has
+//!    not read the Secret may still use that certificate.
 
 mod bundle;
 mod keeper;
@@ -36,7 +37,7 @@ use service_core::edge::{Handed, Probe};
 use service_core::kube::Client;
 use state::State;
 
-/// The objects of the rotation, and its settings.
+/// The names of the rotation's Kubernetes objects, and its settings.
 #[derive(Debug, Clone)]
 pub struct Installation {
     settings: OwnCertificates,
@@ -50,8 +51,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Starts to read the certificate into `handed`. While this replica holds the Lease, it also makes the certificate.
-    /// Service, Secret and Lease are in `namespace`.
+    /// Starts a task that reads the certificate into `handed`. While this replica holds the Lease, another task makes
+    /// the certificate. The Service, Secret and Lease are in `namespace`.
     pub fn start(
         settings: &OwnCertificates,
         namespace: String,
@@ -73,7 +74,6 @@ impl Rotation {
         Arc::clone(&self.state) as _
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Err(error)) => error.to_string(),
@@ -81,7 +81,8 @@ impl Rotation {
         }
     }
 
-    /// Releases the Lease, so that another replica takes over at once. The former holder still reads the certificate.
+    /// Releases the Lease, so that another replica takes over at once. The former holder of the Lease still reads the
+    /// certificate.
     pub fn resign(&self) {
         self.stop.cancel();
     }

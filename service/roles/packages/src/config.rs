@@ -11,32 +11,33 @@ use service_watch::config::Lease;
 
 /// Default number of workers: enough to hide the latency of an API server, and few enough not to overload the server.
 const WORKERS: usize = 8;
-/// Default delays between attempts to reconcile a package: powers of three, as between the five attempts of the UDS
-/// operator.
+/// Default delays between attempts to reconcile a package: powers of three, like the delays between the five attempts
+/// of the UDS operator.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
-/// Default name of the Lease. The Deployment of the role `packages` has the same name.
+/// Default name of the Lease of the leader election. The Deployment of the role `packages` has the name
+/// `longhaul-watch` too.
 const LEASE_NAME: &str = "longhaul-watch";
-/// Default duration of the Lease, as in client-go: longer than a short outage of the API server.
+/// Default duration of the Lease, as in client-go: longer than a short absence of the API server.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Default renewal time, as in client-go: a leader that cannot renew stops five seconds before the Lease expires.
 const LEASE_RENEW: Duration = Duration::from_secs(10);
 /// Default pause between attempts to renew the Lease, as in client-go: several attempts fit into the renewal time.
 const LEASE_RETRY: Duration = Duration::from_secs(2);
-/// Longest duration of the Lease that replicas accept.
+/// Longest configurable duration of the Lease.
 const LEASE_DURATION_MAX: Duration = Duration::from_hours(1);
 /// Largest factor by which client-go lengthens the retry period at random; one attempt must fit into the renewal time.
 const RETRY_SPREAD: f64 = 1.2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packages {
-    /// How packages are grouped; packages of one group are reconciled one at a time.
+    /// How packages are grouped in the queue; packages of one group are reconciled one at a time.
     pub queue: QueueKey,
     /// Maximum number of packages that are reconciled at one time.
     pub workers: usize,
     /// The delay before each further attempt to reconcile a package.
     pub retries: Vec<Duration>,
-    /// The leader election of replicas.
+    /// Settings of the leader election of replicas.
     pub lease: Lease,
 }
 

@@ -1,6 +1,6 @@
-//! The controller of Packages: client, watches, witness, reconciler, and their end.
+//! The controller of Packages: starts and ends client, watches, witness and reconciler.
 //!
-//! This module owns the tasks of the controller.
+//! This module owns the tasks of the Package controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,14 @@ use service_core::kube::{Client, Cluster, KubeconfigError};
 
 /// Time that workers get to finish their objects when the process ends.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// The text of the reason if the reconciler was stopped on purpose.
+/// The reason that is reported if the reconciler was stopped on purpose.
 const STOPPED: &str = "the reconciler was stopped";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server cannot be reached.
+    /// The configuration of the API server connection cannot be read.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The namespace of the election's Lease is unknown.
     #[error("packages.lease.namespace: is needed beside `enabled: true` outside of a pod")]
     LeaseNamespace,
     #[error(transparent)]
@@ -42,7 +41,7 @@ pub struct Controller {
     stop: CancellationToken,
 }
 
-/// The reconciler, and the election that decides when it runs.
+/// The reconciler, and the leader election that decides when it runs.
 struct Reconciliation {
     parts: reconcile::Parts,
     packages: Arc<Diagnostics<Package>>,
@@ -112,7 +111,6 @@ impl Controller {
         [self.packages.probe(), self.policies.probe()]
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
             why = self.packages.broken() => return why,
@@ -189,7 +187,7 @@ impl Reconciliation {
     }
 }
 
-/// The replica's participation in the election; `None` without an election.
+/// The replica's participation in the leader election; `None` if the configuration has no election.
 fn elector(settings: &Lease, pod_namespace: Option<String>, client: &Arc<Client>) -> Result<Option<Elector>, Error> {
     let namespace = settings.namespace.clone().or(pod_namespace);
     match (settings.enabled, namespace) {

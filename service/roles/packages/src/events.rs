@@ -1,9 +1,9 @@
 //! The names of log events about the reconciler, each with the keys of its fields.
 
 service_core::events! {
-    /// A changed or deleted policy was restored.
+    /// A network policy that another client changed or deleted was restored.
     RECONCILE_RESTORED = "reconcile.restored" ["package", "restores"],
-    /// A reconciliation failed.
+    /// An attempt to reconcile a package failed.
     RECONCILE_FAILED = "reconcile.failed" ["package", "failures", "error"],
     /// The reconciler was stopped before its work was finished.
     RECONCILE_CUT = "reconcile.cut" [],

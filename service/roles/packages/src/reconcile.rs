@@ -1,8 +1,8 @@
-//! The reconciler of packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection. Policies
-//! that others change or delete are restored.
+//! The reconciler of packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection. If other
+//! clients change or delete such a policy, the reconciler restores it.
 //!
-//! This module remembers facts about a package between two reconciliations, and forgets them with the package. The
-//! reconciler reads the stores and writes through the API; it does not control the watches.
+//! This module remembers facts about a package between two reconciliations, and forgets them when the package is gone.
+//! The reconciler reads the stores and writes through the API; it does not control the watches.
 
 mod api;
 mod inbox;
@@ -35,11 +35,11 @@ pub use term::{Parts, Term};
 
 /// The finalizer that delays the deletion of a package until its policies are removed.
 const FINALIZER: &str = "longhaul.dev/cleanup";
-/// The pause after the second restoration of a policy. The pause doubles each time, so that two conflicting writers do
-/// not write without pause.
+/// The pause after the second restoration of a policy in a row. The pause doubles with each restoration, so that two
+/// conflicting writers do not write without pause.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 const RESTORE_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// After this time without a restoration, the next restoration counts as the first.
+/// After this time without a restoration, the next restoration counts as the first in a row.
 const RESTORES_FORGOTTEN: Duration = Duration::from_mins(10);
 
 /// Reconciles packages while this process leads.
@@ -60,29 +60,29 @@ pub struct Reconciler {
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
-    /// The package's last generation that was finished, with success or failure.
+    /// The last generation of the package whose reconciliation ended, with success or failure.
     done: Option<i64>,
-    /// Whether the last generation succeeded, so that its policies are restored after changes.
+    /// Whether the last generation succeeded; in this case, its policies are restored after changes.
     kept: bool,
-    /// The number of restorations in a row, and the time of the last one.
+    /// The number of restorations in a row.
     restores: u32,
     restored_at: Option<Instant>,
     /// The generation to which `failures` and `retry_at` belong.
     generation: i64,
     failures: usize,
     retry_at: Option<Instant>,
-    /// Whether the package's policies were removed, so that no work is left when the package disappears.
+    /// Whether the policies of the package were removed, so that no work is left when the package disappears.
     cleaned: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Work {
     Skip,
-    /// Apply the spec to the cluster.
+    /// Apply the spec of the package to the cluster.
     Apply,
-    /// Apply the spec again after others changed a policy.
+    /// Apply the spec again after another client changed or deleted a policy.
     Restore,
-    /// The package is being deleted: remove its policies, then our finalizer.
+    /// The package is being deleted: remove its policies, then the finalizer of this service.
     Remove,
 }
 
@@ -95,7 +95,7 @@ impl Reconciler {
         }
     }
 
-    /// Reconciles one package. The queue prevents a second reconciliation at the same time.
+    /// Reconciles one package. The queue ensures that no package is reconciled twice at the same time.
     async fn visit(&self, key: &Key) {
         if !self.tenure.holds() {
             // The present leader visits it; this term is about to be cut.
@@ -223,8 +223,8 @@ impl Reconciler {
     }
 }
 
-/// Decides which work a package needs. A package that is new to this process is never skipped, nor is a retry that is
-/// due. Events of our own status writes are always skipped.
+/// Decides which work a package needs. If a package is new to this process, or a retry is due, the package is never
+/// skipped. Events that this service's own status writes cause are always skipped.
 fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     let ours = object.body.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER);
     let retry_waits = memo

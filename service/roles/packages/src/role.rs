@@ -1,4 +1,4 @@
-//! The packages role: its section, its start and its end.
+//! The packages role: its configuration section, its start and its end.
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
@@ -39,7 +39,7 @@ impl Role for PackagesRole {
     }
 }
 
-/// The controller, until the role ends.
+/// The controller; `None` after the end of the role.
 struct Tasks(Option<Controller>);
 
 impl Running for Tasks {
@@ -53,7 +53,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Lets open writes finish, and ends the watch, for which no caller waits.
+    /// Ends the watch, for which no caller waits, but lets open writes finish.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
             if let Some(controller) = self.0.take() {

@@ -1,4 +1,4 @@
-//! The rights of the API's callers, by the subject alternative names of their certificates.
+//! The rights of the API's callers, which depend on the subject alternative names of their certificates.
 //!
 //! Common names give no rights, because an authority need not have checked them. A pattern matches only names of its
 //! own type: the pattern of a host does not match a URI or mail address with the same text, because an authority may
@@ -9,7 +9,7 @@ use crate::config;
 use super::route::Verb;
 use service_core::wire::Alternative;
 
-/// The names that have each right.
+/// The names of callers that have each right.
 #[derive(Debug, Clone)]
 pub struct Access {
     read: Names,
@@ -17,11 +17,11 @@ pub struct Access {
     image: Names,
 }
 
-/// Patterns of names; `None` means everybody.
+/// Patterns of callers' names; `None` gives every caller the right.
 #[derive(Debug, Clone)]
 struct Names(Option<Vec<Pattern>>);
 
-/// A name, or a prefix of names.
+/// A name that must be equal, or a prefix of names.
 #[derive(Debug, Clone)]
 enum Pattern {
     Whole(String),
@@ -79,8 +79,8 @@ impl Pattern {
     }
 }
 
-/// Whether `pattern` applies to names of this type. A pattern with a colon applies to URIs, a pattern with `@` but no
-/// colon to mail addresses, any other pattern to host names.
+/// Whether `pattern` applies to names of the type of `name`. A pattern with a colon applies to URIs, a pattern with `@`
+/// but no colon to mail addresses, any other pattern to host names.
 fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
     match name {
         Alternative::Uri(_) => pattern.contains(':'),

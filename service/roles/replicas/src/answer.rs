@@ -1,4 +1,5 @@
-//! Answers of the API: JSON with headers about the cache's state, and errors as `{"error": text}`.
+//! Answers of the API that scales Deployments: JSON with headers about the cache's state, and errors as `{"error":
+//! text}`.
 
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ pub const CACHE_REVISION: HeaderName = HeaderName::from_static("longhaul-cache-r
 pub const CACHE_AGE: HeaderName = HeaderName::from_static("longhaul-cache-age-ms");
 /// Header: the cursor of the next page of a list; absent on the last page.
 pub const CONTINUE: HeaderName = HeaderName::from_static("longhaul-continue");
-/// Header: the id of one call, also in logs.
+/// Header: the id of one call, which the logs show too.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// An answer other than success.
+/// An answer of the API other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,

@@ -1,8 +1,8 @@
-//! One call from its head to its answer: caller, rate, route, rights, and the log line about the call.
+//! The steps of a call to the API that scales Deployments: caller, rate, route, rights, and the log line about the
+//! call.
 //!
-//! This module implements these steps for the API (`service_core::edge::serve` runs them in order), and makes request
-//! ids. Replica counts are read only from the cache; only calls that change a Deployment send requests to the API
-//! server.
+//! `service_core::edge::serve` runs these steps in order; this module implements them and makes request ids. Replica
+//! counts are read only from the cache; only calls that change a Deployment send requests to the API server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
@@ -33,16 +33,16 @@ use service_core::logs::{Throttle, names};
 use service_core::role::Review;
 use service_watch::{Key, Link, View, reaches};
 
-/// The answer to a change of a replica count; the API prescribes the text.
+/// The text of the answer to a change of a replica count; the API description prescribes it.
 const SCALED: &str = "Replica count updated successfully.";
 const IMAGE_SET: &str = "Image updated successfully.";
 const DRY_RUN: &str = "Dry run: nothing was changed.";
-/// After this time without a watch stream and without data, the API server counts as disconnected. Usually a second
-/// lies between two streams.
+/// After this time without a watch stream and without data, the API server counts as disconnected. The usual gap
+/// between two watch streams is shorter: a second.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
 /// Maximum number of bytes of a request id from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// Retry delay for a caller that was refused because of a shared limit.
+/// Retry delay for a caller that was refused because of a limit for all callers.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
 pub struct Parts {
@@ -76,7 +76,6 @@ struct Gate {
     limits: Arc<Limits>,
 }
 
-/// Facts about a call for its log lines.
 pub struct Call {
     id: HeaderValue,
     version: Version,
@@ -128,7 +127,8 @@ impl Api {
         }
     }
 
-    /// Uses the rights `allow` and the limits `rate` from now on. If the rate is unchanged, buckets keep their tokens.
+    /// Uses the rights `allow` and the limits `rate` from now on. If the rate limits are unchanged, the buckets keep
+    /// their tokens.
     pub fn replace(&self, allow: &config::Allow, rate: config::Rate) {
         let mut gate = self.gate.write();
         let limits = if gate.limits.rate() == rate { Arc::clone(&gate.limits) } else { Arc::new(Limits::new(rate)) };
@@ -262,7 +262,7 @@ impl Api {
         Ok(answer)
     }
 
-    /// Waits until the cache shows `written`, or shows that the Deployment is gone.
+    /// Waits until the cache shows the change `written`, or shows that the Deployment is gone.
     async fn observed(&self, target: Target<'_>, written: &Written, deadline: Instant) -> Result<(), Refusal> {
         let key = key(target);
         let seen =
@@ -274,7 +274,7 @@ impl Api {
         Err(Refusal::new(StatusCode::GATEWAY_TIMEOUT, text))
     }
 
-    /// Logs a call that changes a Deployment.
+    /// Logs a call that changed a Deployment.
     fn audit(
         call: &Call,
         (verb, target, container): (Verb, Target<'_>, Option<&str>),
@@ -305,7 +305,6 @@ impl Api {
         );
     }
 
-    /// Logs a refused write.
     fn audit_refusal(call: &Call, asked: &Route<'_>, refusal: &Refusal) {
         let (target, container, how) = match asked {
             Route::Scale(target, how) => (*target, None, *how),
@@ -322,7 +321,7 @@ impl Call {
         self.id.to_str().unwrap_or_default()
     }
 
-    /// The client, which the listener has accepted by its certificate.
+    /// The client of the call; the listener has accepted the client's certificate.
     fn client(&self) -> &ClientCertificate {
         self.peer.client().expect("a call without a client was refused before anything is said of it")
     }
@@ -456,7 +455,7 @@ fn too_many(text: &str) -> Refusal {
     Refusal::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
-/// The revision that the caller has seen: `If-Match: "REVISION"`, as in `Longhaul-Revision`.
+/// The revision in the header `If-Match: "REVISION"`, which the caller has from `Longhaul-Revision` of an answer.
 fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().ok().map(|text| text.trim_matches('"'));
@@ -464,7 +463,7 @@ fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     text.filter(fits).map(Some).ok_or_else(|| Refusal::bad("If-Match: one revision, as Longhaul-Revision had it"))
 }
 
-/// The caller's request id if it is valid, else a new one.
+/// The caller's request id if it is valid, else a new id.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_name = |value: &&HeaderValue| {
         let bytes = value.as_bytes();

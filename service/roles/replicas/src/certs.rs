@@ -2,7 +2,8 @@
 //! Deployments.
 //!
 //! The certificates are for development and tests. In production, use an issuer that renews certificates, such as
-//! cert-manager (`kind/manifests/replicas-cert-manager`). Every file is replaced; keys have mode 0400.
+//! cert-manager (`kind/manifests/replicas-cert-manager`). The command replaces each existing file; key files have mode
+//! 0400.
 
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -15,7 +16,7 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// The time by which a certificate's validity starts before its creation, for clocks that are behind.
+/// Time between the start of a certificate's validity and its later creation, for clocks that are behind.
 const BACKDATED: Duration = Duration::hours(1);
 /// The SPIFFE trust domain of clients' names.
 const TRUST_DOMAIN: &str = "longhaul.dev";
@@ -46,7 +47,7 @@ struct Pair {
 
 pub const AUTHORITY: &str = "longhaul development CA";
 
-/// Commands that make certificates.
+/// The subcommands of `longhaul-service certs`.
 #[derive(Debug, Subcommand)]
 pub enum Certs {
     /// Make certificates of a CA, a server, two clients, and clients that the server must refuse. For development only.
@@ -131,7 +132,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// A certificate for servers only. A client with this certificate must be refused.
+    /// A certificate that states use by servers only. A server must refuse a client with such a certificate.
     fn wrong_purpose(&self, valid: Valid) -> Result<Pair, Error> {
         let mut params = params("wrong-purpose", 7, valid);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -1,7 +1,7 @@
 //! The client of the API that scales Deployments: `longhaul-service replicas get|set|list`.
 //!
-//! This module owns the requests and the printed text. A certificate identifies the caller, as for every client of the
-//! API.
+//! This module owns the requests and the printed text. A certificate identifies the command to the API, like every
+//! client of the API.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,9 +23,9 @@ use service_core::wire::{
     self, Identity, Limits, Origin, Protocol, Trust, certificates_from_pem, client_config, key_from_pem,
 };
 
-/// Time limit of a call, longer than the service's own limit.
+/// Time limit of a call, longer than the service's own time limit.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest answer, in bytes: one page of the largest size.
+/// Largest answer, in bytes: one list page of the largest size.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 const PAGE: usize = 1000;
 const PORT: u16 = 8444;
@@ -41,7 +41,7 @@ pub struct Name {
     name: String,
 }
 
-/// Options of a change.
+/// Options of a change of a count or an image.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
     /// Change the Deployment only if it has this revision.
@@ -80,7 +80,8 @@ impl std::str::FromStr for Name {
 }
 
 impl Client {
-    /// A client of `server` (`host` or `host:port`). The client trusts `ca` and uses `certificate`; all files are PEM.
+    /// A client of `server` (`host` or `host:port`). The client trusts the CA in `ca` and uses `certificate`; all files
+    /// are PEM.
     pub fn new(server: &str, ca: &Path, certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
         let Authority { host, port } = Authority::parse(server).with_context(|| format!("--server {server}"))?;
@@ -112,7 +113,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sets the image of `container` in `name`, and prints the image that was written.
+    /// Sets the image of `container` in `name`, and prints the written image.
     pub async fn image(
         &self,
         name: &Name,

@@ -27,7 +27,7 @@ pub struct Connection {
     key: Option<PathBuf>,
 }
 
-/// Options of a change.
+/// Options of `replicas set` and `replicas image`.
 #[derive(Debug, Args)]
 pub struct How {
     /// Change the Deployment only if it has this revision.

@@ -13,14 +13,15 @@ use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_core::wire::provider;
 
-/// Default size limit of a body, in bytes. A body contains one number, or one image of some hundred bytes.
+/// Default size limit of a body, in bytes. A body contains only one number, or one image of some hundred bytes.
 const MAX_BODY_BYTES: u64 = 4 << 10;
 /// Default time limit of a call: kubectl's default for a write, and shorter than the limits of usual proxies.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Default limit of open connections: enough for a hundred clients with several connections each. An idle connection
 /// uses about 20 KiB.
 const MAX_CONNECTIONS: usize = 512;
-/// Default limit of calls in work. A call that waits for an observation uses some kilobytes.
+/// Default limit of calls that are being answered at one time. A call that waits until the cache shows a change uses
+/// some kilobytes.
 const MAX_IN_FLIGHT: usize = 256;
 /// Default rate of one client in calls per second: enough for a dashboard that reads each of a hundred Deployments once
 /// a second.
@@ -28,15 +29,15 @@ const CLIENT_PER_SECOND: u32 = 100;
 /// Default rate of all clients in calls per second: enough for ten dashboards with a hundred Deployments each, a small
 /// load for one processor.
 const ALL_PER_SECOND: u32 = 1000;
-/// Largest rate in calls per second; a higher rate would limit nothing.
+/// Largest configurable rate in calls per second; a higher rate would limit nothing.
 const PER_SECOND_MOST: u64 = 10_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replicas {
     pub listen: SocketAddr,
-    /// PEM file of the certificate chain.
+    /// PEM file of the listener's certificate chain.
     pub certificate: PathBuf,
-    /// PEM file of the private key.
+    /// PEM file of the listener's private key.
     pub key: PathBuf,
     /// PEM files of the authorities of client certificates, at least one.
     pub client_ca: Vec<PathBuf>,
@@ -47,29 +48,30 @@ pub struct Replicas {
     pub cipher_suites: Vec<SupportedCipherSuite>,
     /// Longest accepted period of validity of a client certificate.
     pub max_certificate_lifetime: Option<Duration>,
-    /// The rights of callers; changes apply at once.
+    /// The rights of callers; a changed configuration applies at once.
     pub allow: Allow,
-    /// The rate limits; changes apply at once.
+    /// The rate limits; a changed configuration applies at once.
     pub rate: Rate,
-    /// Whether images may be set, which needs more rights in the cluster.
+    /// Whether callers may set images; for this, the service needs more rights in the cluster.
     pub images: bool,
     pub max_body_bytes: usize,
     pub timeout: Duration,
     /// Maximum number of open connections. If more clients connect, the service closes idle connections.
     pub max_connections: usize,
-    /// Maximum number of calls in work at one time; further calls get status 429.
+    /// Maximum number of calls that are being answered at one time; further calls get status 429.
     pub max_in_flight: usize,
 }
 
-/// Rights by subject alternative names of certificates. If absent, everybody with a valid certificate has the right.
+/// Rights by subject alternative names of certificates. If a list is absent, every caller with a valid certificate has
+/// the right.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
-    /// Names that may read counts, lists and health.
+    /// Names of callers that may read counts, lists and health; `None` means all.
     pub read: Option<Vec<String>>,
-    /// Names that may set counts.
+    /// Names of callers that may set counts; `None` means all.
     pub scale: Option<Vec<String>>,
-    /// Names that may set images.
+    /// Names of callers that may set images; `None` means all.
     pub image: Option<Vec<String>>,
 }
 
@@ -82,9 +84,9 @@ pub struct Rate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// Tokens that are added per second.
+    /// Number of tokens (calls) that are added per second.
     pub per_second: NonZeroU32,
-    /// Maximum number of tokens in the bucket: of calls at once.
+    /// Maximum number of tokens in the bucket, and of calls at once.
     pub burst: NonZeroU32,
 }
 

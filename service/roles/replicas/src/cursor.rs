@@ -1,4 +1,4 @@
-//! The cursor of a list: the last Deployment of a page, as a text that the client sends to get the next page.
+//! The cursor of a list: the last Deployment of a page, as a text with which the client requests the next page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ use super::names;
 pub struct Cursor(Key);
 
 impl Cursor {
-    /// Parses a text from [`Self::written`]; `None` for any other text.
+    /// Parses a text that [`Self::written`] returned; `None` for any other text.
     pub fn read(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (namespace, name) = std::str::from_utf8(&bytes).ok()?.split_once('/')?;
@@ -23,7 +23,6 @@ impl Cursor {
         URL_SAFE_NO_PAD.encode(format!("{}/{}", key.namespace, key.name))
     }
 
-    /// The last Deployment of the previous page.
     pub fn key(&self) -> &Key {
         &self.0
     }

@@ -1,4 +1,5 @@
-//! The only needed field of a Deployment: the replica count. All other fields, above all the pod template, are skipped.
+//! The only needed field of a Deployment: the replica count. All other fields of a Deployment, above all the pod
+//! template, are skipped.
 
 use serde::Deserialize;
 
@@ -9,7 +10,7 @@ const DEFAULT_REPLICAS: i32 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deployment {
-    /// `spec.replicas`: the desired number, not the number of ready replicas.
+    /// `spec.replicas`: the desired number of replicas, not the number of ready replicas.
     pub replicas: i32,
 }
 

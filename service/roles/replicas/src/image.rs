@@ -1,8 +1,7 @@
-//! Sets an image: the change passes admission before it is sent, as if the API server had sent a review.
+//! Sets an image: before the change is sent, admission reviews it, as if the API server had sent a review.
 //!
-//! So the rules and credentials of the webhook pin or refuse the image, even if the cluster does not call the webhook.
-//! The image that admission returns is written to the Deployment. This module makes the review and interprets its
-//! answer.
+//! So the webhook's rules and credentials pin or refuse the image, even if the cluster does not call the webhook. The
+//! image that admission returns is written to the Deployment. This module makes the review and interprets its answer.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -14,10 +13,10 @@ use super::scale::{Terms, Writer, Written, path};
 use service_core::kube::Write;
 use service_core::role::Review;
 
-/// The lists of a pod spec whose containers can be named in a call.
+/// The lists of a pod spec with the containers whose images a call can set.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// The result of a change of an image, or of a dry run.
+/// The result of setting an image, or of a dry run.
 #[derive(Debug)]
 pub struct Set {
     pub written: Written,
@@ -110,7 +109,7 @@ async fn admitted(
     Ok((patched(response, &pointer)?.unwrap_or_else(|| image.to_owned()), warnings))
 }
 
-/// The text that the patch in an answer sets at `pointer`; `None` if the patch does not change it.
+/// The text that the patch in `response` sets at `pointer`; `None` if the patch does not change the field.
 fn patched(response: &Value, pointer: &str) -> Result<Option<String>, Refusal> {
     use base64::Engine as _;
     let Some(patch) = response["patch"].as_str() else { return Ok(None) };

@@ -1,8 +1,7 @@
 //! The API that scales Deployments: reads replica counts from a watch, and sets them through the API server.
 //!
-//! This crate owns paths, JSON, rights, rates, and the log line about each change. `edge` owns listeners and TLS,
-//! `watch` the view of Deployments, `kube` requests to the API server. Images are judged through the interface
-//! `Review`.
+//! This crate owns paths, JSON, rights and rates of calls, and the log line about each change. `edge` owns listeners
+//! and TLS, `watch` the view of Deployments, `kube` requests to the API server. The interface `Review` judges images.
 
 mod access;
 mod answer;

@@ -1,6 +1,6 @@
-//! Rate limits of calls: a token bucket for each client, and one for all clients.
+//! Rate limits of calls: a token bucket for each client, and a token bucket for all clients.
 //!
-//! A client above its rate does not use up the tokens of others: its own bucket is checked first.
+//! A client above its own rate uses up no tokens of other clients, because its own bucket is checked first.
 
 use std::hash::RandomState;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::config::{self, Bucket};
 
-/// Number of clients at which clients with full buckets are forgotten: their buckets use some megabytes of memory.
+/// Number of clients at which clients with full buckets are forgotten, because the buckets then use some megabytes of
+/// memory.
 const CLIENTS_MAX: usize = 10_000;
 
 type Keyed = RateLimiter<Arc<str>, HashMapStateStore<Arc<str>, RandomState>, DefaultClock>;
@@ -43,7 +44,7 @@ impl Limits {
         self.rate
     }
 
-    /// Takes one token of `client` and one of all clients.
+    /// Takes one token of `client` and one token of all clients.
     pub fn take(&self, client: &Arc<str>) -> Result<(), TooSoon> {
         let now = self.clock.now();
         let too_soon = |whose, wait| TooSoon { whose, wait };
@@ -53,7 +54,7 @@ impl Limits {
         self.all.check().map_err(|until| too_soon("all", until.wait_time_from(now)))
     }
 
-    /// If there are many clients, forgets those with full buckets.
+    /// If there are many clients, forgets the clients with full buckets.
     pub fn sweep(&self) {
         if self.clients.len() > CLIENTS_MAX {
             self.clients.retain_recent();

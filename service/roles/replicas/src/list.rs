@@ -1,7 +1,7 @@
 //! The list of Deployments in pages, by namespace and name.
 //!
-//! The cursor of a page names the page's last Deployment, so it stays valid whatever changes. A Deployment that exists
-//! during the whole listing is in exactly one page.
+//! The cursor of a page names the page's last Deployment, so the cursor stays valid whatever changes. If a Deployment
+//! exists during the whole listing, exactly one page contains it.
 
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::route::{BASE, PageQuery};
 use service_core::edge::Answer;
 use service_watch::{Key, Object, Store};
 
-/// One Deployment with the keys of an answer.
+/// One Deployment with the JSON keys of an answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry<'a> {

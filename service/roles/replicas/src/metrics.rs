@@ -8,7 +8,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Histogram edges in seconds. An answer from the cache takes microseconds; a write waits for the API server.
+/// Histogram edges in seconds for the time until an answer. An answer from the cache takes microseconds; a write waits
+/// for the API server.
 const DURATION_EDGES_S: [f64; 12] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 10.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -26,16 +27,13 @@ struct ByLimit {
 pub struct Metrics {
     calls: Family<ByCall, Counter>,
     limited: Family<ByLimit, Counter>,
-    /// Seconds from the head of a call to its answer.
     pub duration: Histogram,
     pub in_flight: Gauge,
-    /// Writes that were repeated after a conflict with another writer.
     pub conflicts: Counter,
     pub panics: Counter,
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_replicas`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             calls: Family::default(),

@@ -28,7 +28,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_BYTES_MAX && text.split('.').all(is_part)
 }
 
-/// Whether namespace and name are valid. The content of a cursor is checked like a path.
+/// Whether namespace and name are valid. The names in a cursor are checked like the names in a path.
 pub fn are_names(namespace: &str, name: &str) -> bool {
     is_label(namespace) && is_subdomain(name)
 }

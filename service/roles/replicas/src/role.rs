@@ -1,6 +1,6 @@
-//! The replicas role: its watch, its listener, and their end.
+//! The replicas role: starts and ends its watch and its listener.
 //!
-//! This module owns the tasks of the role; `api` handles calls.
+//! This module owns the tasks of the role; the module `api` handles calls.
 
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Ends no task: calls are still answered, and the watch continues.
+    /// Ends no task, because calls are still answered and need the watch.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         std::future::ready(()).boxed()
     }

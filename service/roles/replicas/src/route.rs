@@ -1,4 +1,4 @@
-//! The routes: from method, path and query to an operation. All other requests are refused.
+//! The routes of the API: finds the operation from method, path and query. All requests without a route are refused.
 //!
 //! An invalid name never reaches the API server, so nothing can be injected into its paths.
 
@@ -10,7 +10,8 @@ use super::names::{is_label, is_subdomain};
 
 /// Prefix of every path but that of the OpenAPI description.
 pub const BASE: &str = "/api/v1";
-/// Maximum number of Deployments in one answer: about 1 MB. A cursor leads to the next page.
+/// Maximum number of Deployments in one answer, which then has about 1 MB. If more Deployments follow, the answer has a
+/// cursor for the next page.
 pub const LIMIT_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub enum Route<'a> {
     /// Set the image of a container in one Deployment.
     Image(Target<'a>, &'a str, How),
     List(PageQuery),
-    /// Report whether the cluster behind this API answers.
+    /// Report whether the API server of the cluster answers.
     Health,
     Description,
 }
@@ -42,13 +43,13 @@ pub struct How {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Maximum number of entries in the page.
+    /// Maximum number of Deployments in the page.
     pub limit: usize,
-    /// The page starts after this cursor.
+    /// The page starts after the Deployment of this cursor.
     pub after: Option<Cursor>,
 }
 
-/// Rights of a caller; their names are label values and configuration keys.
+/// Rights of a caller; the names of rights are label values and configuration keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Read,
@@ -67,7 +68,6 @@ impl Verb {
 }
 
 impl Route<'_> {
-    /// The right that the operation needs.
     pub fn verb(&self) -> Verb {
         match self {
             Self::Scale(..) => Verb::Scale,
@@ -127,12 +127,12 @@ fn target<'a>(namespace: &'a str, name: &'a str) -> Result<Target<'a>, Refusal> 
     Ok(Target { namespace, name })
 }
 
-/// An error about an invalid name. The message does not show the name, because anybody may have chosen it.
+/// An error about an invalid name. The message does not show the name, because an attacker may have chosen it.
 fn bad_name(whose: &str, what: &str) -> Refusal {
     Refusal::bad(format!("the name of the {whose} is no DNS-1123 {what}"))
 }
 
-/// The pairs of a query. Each key must be one of `known` and occur once.
+/// The pairs of key and value in a query. Each key in the query must be one of `known` and occur once.
 fn pairs<'q>(query: Option<&'q str>, known: &[&str]) -> Result<Vec<(&'q str, &'q str)>, Refusal> {
     let mut found: Vec<(&str, &str)> = Vec::new();
     for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {

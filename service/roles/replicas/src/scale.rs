@@ -1,8 +1,8 @@
-//! Sets a replica count: reads the scale subresource and writes it with the version that was read.
+//! Sets a replica count: reads the scale subresource of a Deployment and writes it with the version that was read.
 //!
-//! So no writer overwrites another writer's change without notice: after a conflict, the object is read and written
-//! again, a few times. If the caller names a revision, the write is not repeated, because the caller asked for a change
-//! of exactly that revision.
+//! So no writer overwrites another writer's change without notice: after a conflict, the subresource is read and
+//! written again, a few times. If the caller names a revision, the write is not repeated, because the caller asked for
+//! a change of exactly that revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,11 @@ use super::route::Target;
 use super::upstream;
 use service_core::kube::{Client, Write};
 
-/// Maximum number of attempts at one write. An attempt fails only because another write succeeded, so even five
+/// Maximum number of attempts to make one change. An attempt fails only because another writer succeeded, so even five
 /// simultaneous writers all succeed.
 pub const ATTEMPTS_MAX: u32 = 6;
-/// Limit of the pause after the first conflict. The limit doubles each time, and the pause is drawn at random below it.
+/// Upper limit of the pause after the first conflict. The limit doubles with each conflict, and the pause is random
+/// between zero and the limit.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub struct Writer {
@@ -43,7 +44,7 @@ pub struct Written {
 /// The conditions of a change, which are the same in every attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
-    /// The revision that the object must have; `None` accepts any.
+    /// The revision that the object must have; `None` accepts any revision.
     pub seen: Option<&'a str>,
     pub dry_run: bool,
     /// The time by which the caller gets an answer.
@@ -65,7 +66,7 @@ impl Writer {
         .await
     }
 
-    /// Reads the object at `path` and writes the result of `edit`; repeats both after a conflict.
+    /// Reads the object at `path` and writes the result of `edit`; after a conflict, repeats the read and the write.
     pub async fn change(
         &self,
         path: &str,
@@ -96,7 +97,7 @@ impl Writer {
         }
     }
 
-    /// Reads the object at the API path `path`. If the caller named a revision, the object must have it.
+    /// Reads the object at the API path `path`. If the caller named a revision, the object must have this revision.
     pub async fn read(&self, path: &str, terms: Terms<'_>) -> Result<Value, Refusal> {
         let doing = "reading the deployment";
         let found = self.client.read_before(path, terms.deadline).await;

@@ -1,4 +1,4 @@
-//! The answers to callers when a request to the API server fails.
+//! Makes the answers to callers when a request to the API server fails.
 
 use http::StatusCode;
 

@@ -10,10 +10,10 @@ use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml}
 use service_core::wire::keeps_secrets;
 
 pub const KINDS: &[Kind] = &[kind::<SharedCache>()];
-/// Default time limit of an answer. A near Redis answers in less than a millisecond. Waiting longer would gain little,
-/// because some registries answer in less than 50 ms.
+/// Default time limit of an answer from Redis. A near Redis answers in less than a millisecond. A longer limit would
+/// gain little, because some registries answer in less than 50 ms.
 const TIMEOUT: Duration = Duration::from_millis(50);
-/// Longest configurable time limit of an answer: a review has only seconds.
+/// Longest configurable time limit of an answer from Redis, because a review has only seconds.
 const TIMEOUT_MAX: Duration = Duration::from_secs(5);
 const PORT: u16 = 6379;
 
@@ -30,9 +30,10 @@ pub struct SharedCache {
     /// The user in Redis' access control list.
     pub user: Option<String>,
     pub password_file: Option<PathBuf>,
-    /// The file with the key that authenticates values. All processes of a service have the same key.
+    /// The file with the secret key that authenticates stored values. All processes of a service must have the same
+    /// key.
     pub key_file: PathBuf,
-    /// Time limit of an answer.
+    /// Time limit of an answer from Redis.
     pub timeout: Duration,
 }
 

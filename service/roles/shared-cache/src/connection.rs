@@ -1,6 +1,6 @@
 //! The connection to Redis, and the task that opens it again after a failure.
 //!
-//! A lookup uses the present connection or fails: only the task waits for a new connection. After a late or invalid
+//! A lookup uses the open connection or fails: only this task waits for a new connection. After a late or invalid
 //! answer, the connection is closed, and Redis gets no requests for a while.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::{OpenError, SharedCache, VALUE_BYTES_MAX};
 
 /// Time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time for which Redis gets no requests after a failure; the time doubles with each further failure.
+/// Time for which Redis gets no requests after the first failure; the time doubles with each further failure.
 const REST_MIN: Duration = Duration::from_millis(200);
 const REST_MAX: Duration = Duration::from_secs(10);
 
@@ -36,7 +36,6 @@ pub struct Connection {
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-/// An open connection, with the task that reads and writes it.
 #[derive(Clone)]
 struct Open {
     asker: Asker,
@@ -49,9 +48,9 @@ pub enum Lookup {
     Away,
     /// The answer was late or invalid.
     Failed,
-    /// Redis has no value under the name.
+    /// Redis has no value with the requested name.
     Absent,
-    /// The value under the name.
+    /// The value with the requested name.
     Found(Vec<u8>),
 }
 
@@ -76,7 +75,7 @@ impl Connection {
         Ok(this)
     }
 
-    /// Looks up the value under a name.
+    /// Looks up the value with the given name, by `deadline`.
     pub async fn value(&self, name: &str, deadline: Instant) -> Lookup {
         let Some(open) = self.open.lock().clone() else { return Lookup::Away };
         // A correct Redis never sends more than the largest value.
@@ -122,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// Starts to use the new connection with the number `serial`.
+    /// Starts to use the new connection, which has the number `serial`.
     fn gain(self: &Arc<Self>, serial: u64, asker: Asker, exchange: Exchange) {
         // Held until everything is recorded, so that a connection that ends at once is lost after it was there.
         let mut current = self.open.lock();
@@ -157,7 +156,7 @@ impl Connection {
     }
 }
 
-/// Reads and writes a connection until it ends. The end is recorded before waiting callers notice it.
+/// Reads and writes a connection until it ends. The end of the connection is recorded before waiting callers notice it.
 async fn drive(connection: Weak<Connection>, serial: u64, mut exchange: Exchange) {
     let ended = exchange.run().await;
     if let Some(this) = connection.upgrade() {
@@ -166,7 +165,7 @@ async fn drive(connection: Weak<Connection>, serial: u64, mut exchange: Exchange
     drop(exchange);
 }
 
-/// Opens a connection whenever there is none, until the cache is dropped.
+/// Opens a connection whenever no connection is open, until the cache is dropped.
 async fn follow(connection: Weak<Connection>) {
     let (mut rest, mut serial, mut said) = (REST_MIN, 0u64, false);
     loop {

@@ -3,6 +3,6 @@
 service_core::events! {
     /// The shared cache answers again or for the first time.
     SHARED_CACHE_FOUND = "shared-cache.found" [],
-    /// The shared cache gave no answer, a late one or an invalid one, and gets no requests for a while.
+    /// The shared cache gave no answer, a late answer or an invalid answer, and gets no requests for a while.
     SHARED_CACHE_LOST = "shared-cache.lost" ["error"],
 }

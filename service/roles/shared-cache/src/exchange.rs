@@ -1,7 +1,7 @@
-//! Requests on one stream to Redis: the login, then commands in order, each of which gets the next answer.
+//! Requests on one stream to Redis: first the login, then commands in order; each command gets the next answer.
 //!
-//! This module owns the order of commands and answers. If a caller stops waiting, its late answer is dropped and goes
-//! to no other caller. An unexpected answer, or an answer larger than its command allows, ends the stream.
+//! This module matches answers to commands by their order. If a caller stops waiting, its late answer is dropped and no
+//! other caller gets it. An unexpected answer, or an answer larger than its command allows, ends the stream.
 
 use std::io;
 
@@ -17,8 +17,7 @@ const QUEUE_MAX: usize = 50;
 const UNDER_WAY_MAX: usize = 256;
 /// Maximum number of bytes of one read; a read gets fewer bytes if the buffer has less free space.
 const READ_BYTES: usize = 8 << 10;
-/// A part of the error with which Redis before version 6, which has no users, answers a login with user name and
-/// password.
+/// The text of the error after a login with user name and password at a Redis without users (before version 6).
 const KNOWS_NO_USERS: &str = "wrong number of arguments for 'auth' command";
 
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -26,7 +25,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 pub struct Login {
-    /// The user in the access control list; `None` means the default user, which has only a password.
+    /// The user in Redis' access control list; `None` means the default user, which has only a password.
     pub user: Option<String>,
     /// The password; `None` means that there is no login.
     pub password: Option<String>,
@@ -44,7 +43,6 @@ pub enum Ended {
     /// An answer came although no command was waiting.
     #[error("it answered what nobody asked")]
     Unasked,
-    /// Redis refused the login.
     #[error("it does not take the password: check `user` and `passwordFile` of `sharedCache`")]
     Stranger,
     /// No caller can send commands any more.
@@ -78,7 +76,7 @@ impl Asker {
     }
 }
 
-/// The stream with its waiting callers, which wait until it is dropped.
+/// The stream and the callers that wait for its answers. On drop, the callers stop waiting.
 pub struct Exchange {
     stream: Box<dyn Stream>,
     questions: mpsc::Receiver<Question>,
@@ -119,7 +117,7 @@ impl Exchange {
     }
 }
 
-/// Sends a command and reads its answer, while no other command is open.
+/// Sends a command and reads its answer; no other command may be open.
 async fn answer_now(stream: &mut Box<dyn Stream>, words: &[&[u8]]) -> Result<Reply, Ended> {
     stream.write_all(&resp::command(words)).await?;
     stream.flush().await?;
@@ -178,7 +176,8 @@ async fn read(
     }
 }
 
-/// Reads more bytes. The bytes so far belong to one answer of limited size, so the total is limited too.
+/// Reads more bytes of an answer. The unread bytes belong to one answer of limited size, so `input` cannot grow without
+/// limit.
 async fn more(reader: &mut (impl AsyncRead + Unpin), input: &mut BytesMut) -> Result<(), Ended> {
     input.reserve(READ_BYTES);
     if reader.read_buf(input).await? == 0 { Err(Ended::Closed) } else { Ok(()) }
@@ -200,7 +199,7 @@ mod tests {
         Login { user: user.map(str::to_owned), password: Some("secret".to_owned()) }
     }
 
-    /// A running exchange whose stream a task serves, and the other end of the stream.
+    /// An exchange that a task runs, and the other end of its stream.
     async fn running() -> (Asker, DuplexStream, AbortOnDropHandle<Ended>) {
         let (ours, theirs) = duplex(64);
         let (asker, mut exchange) = Exchange::greet(Box::new(ours), &nobody()).await.unwrap();
@@ -250,7 +249,7 @@ mod tests {
         assert_eq!(fourth, Some(Reply::Nil), "an error ends nothing");
     }
 
-    /// If more commands are sent than fit into the stream and the queues, all of them are answered in order, even if
+    /// If more commands are sent than fit into the stream and the queues, all commands are answered in order, even if
     /// the answers start only after the last command arrived.
     #[tokio::test]
     async fn as_many_as_ask_at_once_are_answered_in_order() {

@@ -1,9 +1,9 @@
-//! A cache of verdicts in Redis, which processes share.
+//! A cache of verdicts in Redis, which several processes share.
 //!
-//! This crate owns the connection and the stored values. Redis is not trusted: every value has an authentication code
-//! over its name and expiry, which only a holder of the key can make. If Redis is slow, full, unreachable or returns
-//! wrong values, verdicts are computed again. No caller waits for a connection to Redis, nor longer than the time limit
-//! for an answer.
+//! This crate owns the connection to Redis and the format of stored values. Redis is not trusted: every value has an
+//! authentication code over its name and expiry, which only a holder of the key can make. If Redis is slow, full,
+//! unreachable or returns wrong values, the service computes verdicts again. No caller waits for a connection to Redis,
+//! or longer than the time limit for an answer.
 
 pub mod config;
 mod connection;
@@ -42,7 +42,7 @@ pub struct Cache {
     metrics: Arc<Metrics>,
 }
 
-/// A value that waits to be stored.
+/// A value that waits to be stored in Redis.
 struct Kept {
     name: String,
     sealed: Vec<u8>,
@@ -58,8 +58,8 @@ pub struct OpenError {
 }
 
 impl Cache {
-    /// Reads the files in `settings` and starts to connect, without waiting for the connection. Must be called inside a
-    /// tokio runtime.
+    /// Reads the files in `settings` and starts to connect, without waiting for the connection. The caller must be
+    /// inside a tokio runtime.
     pub fn open(settings: &SharedCache, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let seal = Hmac::read(&settings.key_file).map_err(|what| OpenError { key: "keyFile", what })?;
         Self::sealed_by(settings, Arc::new(seal), registry)

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The label of the counters, with a closed list of values.
+/// The label of the counters of lookups and stores, with a closed list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
     outcome: &'static str,
@@ -23,7 +23,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_shared_cache`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_shared_cache");
@@ -39,8 +38,8 @@ impl Metrics {
         self.asked.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// Counts a value to store: `kept`, `failed` (Redis has no memory, or forbids it), `away` (no connection), `full`
-    /// (too many were waiting) or `too-large`.
+    /// Counts a value to store: `kept`, `failed` (late, or Redis lacks memory or forbids writes), `away` (no
+    /// connection), `full` (too many were waiting) or `too-large`.
     pub fn kept(&self, outcome: &'static str) {
         self.kept.get_or_create(&Outcome { outcome }).inc();
     }
@@ -50,7 +49,7 @@ impl Metrics {
         self.asked.get_or_create(&Outcome { outcome }).get()
     }
 
-    /// The number of values to store with this outcome.
+    /// The number of values to store that had this outcome.
     #[cfg(test)]
     pub fn kept_count(&self, outcome: &'static str) -> u64 {
         self.kept.get_or_create(&Outcome { outcome }).get()

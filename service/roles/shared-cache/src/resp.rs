@@ -1,18 +1,18 @@
 //! Commands and answers in Redis' protocol (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
 //!
-//! Only the part of the protocol that a cache needs is implemented: commands are arrays of strings; answers are a line
-//! or one value. Arrays in answers are refused, so nothing recurses. An answer that announces too many bytes is refused
-//! before it is read into memory.
+//! Only commands (arrays of strings) and answers (a line or one value) that a cache needs are implemented. Arrays in
+//! answers are refused, so nothing recurses. An answer that announces too many bytes is refused before it is read into
+//! memory.
 
 use bytes::{Buf as _, BytesMut};
 
-/// Longest line with its end, in bytes; an error that names a user and a command has some hundred bytes.
+/// Longest line of an answer with its end, in bytes; an error that names a user and a command has some hundred bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 10;
 const END: &[u8] = b"\r\n";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// A line, most often `OK`.
+    /// A line of text, most often `OK`.
     Line(Vec<u8>),
     Error(String),
     Number(i64),
@@ -22,10 +22,10 @@ pub enum Reply {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// The bytes have a wrong start or end.
+    /// The bytes of the answer have a wrong start or end.
     #[error("it answered what is no answer")]
     Form,
-    /// A line has no end, or a value is larger than allowed.
+    /// A line of the answer has no end, or a value is larger than allowed.
     #[error("it answered more than was asked for")]
     Long,
 }
@@ -40,8 +40,8 @@ pub fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Takes the first answer, with a value of at most `most` bytes. While the answer is incomplete, no bytes are taken and
-/// the result is `None`.
+/// Takes the first answer from `input`, with a value of at most `most` bytes. While the answer is incomplete, no bytes
+/// are taken and the result is `None`.
 pub fn reply(input: &mut BytesMut, most: usize) -> Result<Option<Reply>, Wrong> {
     let Some(&mark) = input.first() else { return Ok(None) };
     if !b"+-:$".contains(&mark) {
@@ -85,7 +85,7 @@ mod tests {
 
     const MOST: usize = 64;
 
-    /// All answers in the bytes of `pieces`, which arrive one after the other, and the error that follows the answers.
+    /// All answers in the bytes of `pieces`, which arrive one after the other, and the error that ends them.
     fn replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Reply>, Option<Wrong>) {
         let (mut input, mut all) = (BytesMut::new(), Vec::new());
         for piece in pieces {

@@ -1,9 +1,9 @@
 //! The seal of a stored value: an authentication code (HMAC-SHA-256) over the value's name, its expiry and the value.
 //!
 //! The format is `1 | expiry in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole
-//! name, so that a value cannot be moved to another image, rule or key. The code also covers the expiry, so that the
-//! expiry cannot be postponed. The name in Redis is an authentication code too: it reveals nothing about images and has
-//! a fixed length.
+//! name, so that a stored value cannot be moved to another image, rule or key. The code also covers the expiry, so that
+//! no attacker can postpone the expiry. The name of a value in Redis is an authentication code too, which reveals
+//! nothing about images and has a fixed length.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::hmac;
 use service_core::known::Known;
 
-/// The first byte of a sealed value. A value with another version is invalid.
+/// The format version, which is the first byte of a sealed value. A value with another version byte is invalid.
 const VERSION: u8 = 1;
 pub const HEAD_BYTES: usize = 1 + 8 + 32;
 /// Minimum number of bytes of the secret key: as many as the authentication code has. A shorter key would be easier to
@@ -19,7 +19,7 @@ pub const HEAD_BYTES: usize = 1 + 8 + 32;
 const KEY_BYTES_MIN: usize = 32;
 /// Maximum number of bytes of a key file, which has one line.
 const KEY_BYTES_MAX: usize = 4096;
-/// Prefix of the input for names, so that the code of a name never equals that of a value.
+/// Prefix of the input for names, so that the code of a name never equals the code of a value.
 const NAMES: &[u8] = b"longhaul name\0";
 const VALUES: &[u8] = b"longhaul value\0";
 
@@ -35,9 +35,9 @@ pub trait Seal: Send + Sync + 'static {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// The value is valid and was sealed for the same key.
+    /// The value is valid and was sealed for the requested key.
     Good(Known),
-    /// The value was sealed for the same key but has expired, and Redis has not removed it yet.
+    /// The value was sealed for the requested key but has expired, and Redis has not removed it yet.
     Over,
     /// The value was sealed with another secret, or for another key.
     Foreign,
@@ -47,7 +47,7 @@ pub enum Opened {
 pub struct Hmac(hmac::Key);
 
 impl Hmac {
-    /// Reads the secret from a file: at least 32 bytes, without a final newline.
+    /// Reads the secret from the file at `path`: at least 32 bytes, without a final newline.
     pub fn read(path: &Path) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let key = bytes.trim_ascii_end();
@@ -63,7 +63,7 @@ impl Hmac {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The expiry in milliseconds since 1970 and the value, if the code is right.
+    /// The expiry in milliseconds since 1970 and the value; `None` if the authentication code is wrong.
     fn proven<'a>(&self, key: &str, sealed: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let (version, rest) = sealed.split_first()?;
         let (end, rest) = rest.split_first_chunk::<8>()?;
@@ -75,8 +75,8 @@ impl Hmac {
         Some((u64::from_be_bytes(*end), value))
     }
 
-    /// The bytes that the authentication code covers. The name's length comes first, so that name and value cannot be
-    /// confused.
+    /// The bytes that the authentication code covers. The name's length comes first, so that other divisions into name
+    /// and value give other bytes.
     fn covered(key: &str, end: [u8; 8], value: &[u8]) -> Vec<u8> {
         [VALUES, &(key.len() as u64).to_be_bytes(), key.as_bytes(), &end, value].concat()
     }

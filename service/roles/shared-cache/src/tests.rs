@@ -12,7 +12,7 @@ use super::*;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const LIFE: Duration = Duration::from_mins(10);
-/// A time limit for quick steps, long enough for a machine under load.
+/// A time limit for quick operations, long enough for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A redis-server in its own folder; it is killed on drop.
@@ -41,8 +41,8 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    /// Starts the server with TLS, a user `cache` with the rights that the cache needs, and a user `admin`. `more` is
-    /// added to the server's configuration.
+    /// Starts the server with TLS, a user `cache` with the rights that the cache needs, and a user `admin`. The lines
+    /// in `more` are added to the server's configuration.
     fn start(more: &str) -> Option<Self> {
         let program = program()?;
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
@@ -118,7 +118,7 @@ fn soon() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// Waits until `so` returns true.
+/// Waits until `so` is true; `what` describes the condition.
 async fn until(what: &str, so: impl AsyncFn() -> bool) {
     let deadline = soon();
     while !so().await {
@@ -212,8 +212,8 @@ async fn one_that_goes_or_hangs_is_left_alone_until_it_is_back() {
     .await;
 }
 
-/// A caller that waits less than the time limit does not count as a failure of Redis, and its late answer goes to no
-/// other caller.
+/// A caller whose deadline is before the time limit causes no failure of Redis, and its late answer goes to no other
+/// caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_in_a_hurry_takes_nothing_from_others() {
     let Some(server) = Server::start("") else { return };
@@ -270,7 +270,7 @@ async fn one_without_users_is_told_the_password_alone() {
     .await;
 }
 
-/// A server that answers without end, or with invalid bytes, is disconnected, and its answers are not used.
+/// If a server answers without end or with invalid bytes, the cache disconnects from it and does not use its answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_says_more_than_it_was_asked_is_cut_off() {
     for flood in ["$536870912\r\n", "*1000000000\r\n", "nonsense\r\n", "+", "$16385\r\n", ":1\r\n", "*1\r\n*1\r\n"] {

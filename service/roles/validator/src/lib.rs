@@ -1,7 +1,7 @@
 //! The role `validator`: rules on images for other processes and for Gatekeeper.
 //!
-//! This crate owns the answers to requests. A [`service_core::judge::Judge`] verifies images; `service-contract` owns
-//! listeners, limits and message formats.
+//! This crate owns the answers to inquiries and to Gatekeeper's requests. A [`service_core::judge::Judge`] verifies the
+//! images; `service-contract` owns listeners, limits and message formats.
 
 pub mod command;
 mod config;

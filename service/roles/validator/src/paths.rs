@@ -22,7 +22,7 @@ const ROUTES: &[Route] = &[
 ];
 /// Maximum number of bytes of a host, a repository or a digest; no valid reference is longer.
 const NAME_BYTES_MAX: usize = 512;
-/// Maximum number of credentials of an inquiry: those of a Pod for one registry.
+/// Maximum number of credentials in an inquiry, which are the credentials of a Pod for one registry.
 const LOGINS_MAX: usize = 64;
 
 /// The HTTP endpoint of the role, which answers inquiries with the rulings of its judge.

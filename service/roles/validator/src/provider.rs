@@ -1,8 +1,8 @@
-//! Answers requests of Gatekeeper's external data: the keys are images, and the policy's rules apply.
+//! Answers requests of Gatekeeper's external data: each key is an image, which is judged by the policy's rules.
 //!
-//! The field `value` contains the ruling on an image, with its failure class. An image that is not verified also has an
-//! `error`, so that a constraint that checks only errors admits nothing. Gatekeeper passes only `value` or `error` to a
-//! constraint.
+//! The field `value` contains the ruling on an image, with its failure class. If an image is not verified, its item
+//! also has an `error`, so that a constraint that checks only errors does not admit it. Gatekeeper passes only `value`
+//! or `error` to a constraint.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use tokio::time::Instant;
 /// Longest key (an image reference), in bytes; no valid reference is longer.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// The response to the request in `body`.
 pub async fn answer(judge: &Arc<dyn Judge>, body: &[u8], deadline: Instant) -> ProviderResponse {
     let keys = match external::read_question(body) {
         Ok(keys) => keys,

@@ -1,4 +1,4 @@
-//! The validator role: its sections, its listener, and the judge that another role lends.
+//! The validator role: its configuration sections, its listener, and the judge that the admission role provides.
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
@@ -26,7 +26,6 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// The role that answers inquiries of other processes about images.
 #[derive(Debug)]
 pub struct ValidatorRole;
 

@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use fixtures::{Fixtures, Form};
 use service_verify::{Trust, verify};
 
-/// Names of benchmarks, each with a case of the fixtures.
+/// Names of benchmarks, each with the case of the fixtures that it measures.
 const MEASURED: [(&str, &str); 8] = [
     ("key P-256, legacy", "key p256, legacy, cosign 2"),
     ("key Ed25519, legacy", "key ed25519, legacy, cosign 2"),

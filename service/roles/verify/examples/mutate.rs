@@ -1,4 +1,4 @@
-//! A fuzzer that changes valid signatures and reports every change that is accepted.
+//! A fuzzer that changes valid signatures and reports every change that this crate accepts.
 //!
 //! Usage: `cargo run -p service-verify --example mutate --release -- 1000000 [SEED]`; the exit code is 1 if a change
 //! was accepted. With `--second-opinion` before the number of changes, only bundles are changed, and the fuzzer reports
@@ -50,7 +50,7 @@ fn forged(fixtures: &fixtures::Fixtures, golden: &[mutation::Golden], seed: u64,
     tally.forged
 }
 
-/// The changes that this crate accepts and sigstore's own client refuses.
+/// Returns the changes of bundles that this crate accepts and sigstore's own client refuses.
 fn compared(fixtures: &fixtures::Fixtures, golden: Vec<mutation::Golden>, seed: u64, tries: u64) -> Vec<String> {
     let readable = mutation::compared::readable(fixtures, golden);
     let tally = mutation::compared::run(&readable, fixtures.now(), seed, tries);

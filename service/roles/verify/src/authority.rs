@@ -1,7 +1,8 @@
 //! Compiled authorities of a configuration: issuers of signers' certificates, logs and timestamp authorities.
 //!
 //! rustls (webpki) checks chains: signatures, validity, basic constraints, path length and critical extensions. This
-//! module also checks the configured period of each root, and the purpose that the signer's certificate must state.
+//! module also checks the configured period of each root certificate, and the purpose that the signer's certificate
+//! must state.
 
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime as PkiTime};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::time::UnixTime;
 pub(crate) const CODE_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.3");
 /// The object identifier `id-kp-timeStamping`.
 pub(crate) const TIME_STAMPING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8");
-/// `CODE_SIGNING` in DER, for webpki; `TIME_STAMPING` in DER follows.
+/// The object identifier `id-kp-codeSigning` in DER, for webpki.
 const CODE_SIGNING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 3];
 const TIME_STAMPING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 8];
 /// Maximum number of logs of one kind (signatures or certificates) in one authority.
@@ -31,7 +32,7 @@ pub(crate) struct Authority {
     pub(crate) logs: Vec<Log>,
     pub(crate) ct_logs: Vec<Log>,
     pub(crate) timestampers: Vec<Certifier>,
-    /// Descriptions of ignored content in the authority's file, each with its position.
+    /// Descriptions of unknown content in the authority's file, each with its position.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Authority {
 pub(crate) struct Certifier {
     pub(crate) roots: Vec<Root>,
     pub(crate) intermediates: Vec<CertificateDer<'static>>,
-    /// A timestamp authority's certificates, for tokens that contain none.
+    /// A timestamp authority's certificates, for timestamp tokens that contain no certificate.
     pub(crate) leaves: Vec<Certificate>,
     pub(crate) period: Period,
 }
@@ -54,7 +55,7 @@ pub(crate) struct Root {
 /// A transparency log of signatures or of certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    /// The log's id in entries: SHA-256 of its key, or the value in a `trusted_root.json`.
+    /// The log's id, which log entries name: SHA-256 of its key, or the value in a `trusted_root.json`.
     pub(crate) id: Vec<u8>,
     pub(crate) key: PublicKey,
     pub(crate) period: Period,
@@ -115,8 +116,8 @@ impl Certifier {
     }
 
     /// Checks that a chain leads from `leaf` to one of the roots, in which every certificate is valid at `time` and fit
-    /// for `purpose`. `further` are intermediate certificates that came with the signature: they may be part of the
-    /// chain but are not trusted. Returns the public key of the leaf's issuer.
+    /// for `purpose`. `further` are intermediate certificates that came with the signature: the chain may contain them,
+    /// but they are not trusted. Returns the public key of the leaf's issuer.
     pub(crate) fn certifies(
         &self,
         leaf: &Certificate,
@@ -161,8 +162,8 @@ impl Purpose {
         }
     }
 
-    /// Whether the signer's certificate states the purpose. The purpose of timestamps must be the only one, and
-    /// critical (RFC 3161, section 2.3).
+    /// Whether the signer's certificate states the purpose. For timestamps, the certificate must state no other
+    /// purpose, and the extension must be critical (RFC 3161, section 2.3).
     fn is_of(self, leaf: &Certificate) -> Result<(), String> {
         let (critical, purposes) = leaf.purposes().unwrap_or_default();
         let (is_of, name) = match self {

@@ -30,7 +30,7 @@ const FORMS: [Form; 5] = [
     Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3.1+json", needs: Needs::Proof, has_chain: false },
 ];
 
-/// The fields that a version of bundles must and may have (sigstore's protobuf `Bundle`).
+/// The fields that bundles of one version must have and may have (sigstore's protobuf `Bundle`).
 struct Form {
     media_type: &'static str,
     needs: Needs,
@@ -76,7 +76,7 @@ struct Material {
     timestamp_verification_data: Option<Timestamps>,
 }
 
-/// The hint that identifies the signer's key. The hint must be text and is not used.
+/// The hint that identifies the signer's key. The hint must be text, but the verifier does not use it.
 #[derive(Deserialize)]
 struct KeyHint {
     #[serde(default, rename = "hint")]

@@ -1,4 +1,5 @@
-//! Certificates of signers: identity and key. The module [`crate::authority`] decides whether certificates are trusted.
+//! Certificates of signers: their identity and key. The module [`crate::authority`] decides whether a certificate is
+//! trusted.
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -11,16 +12,16 @@ use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 use crate::key::{PublicKey, bounded};
 use crate::time::UnixTime;
 
-/// The extension with the identity's issuer as bare text. Fulcio's documentation calls it deprecated, but Fulcio still
-/// writes it.
+/// The extension with the identity's issuer as bare text. Fulcio's documentation calls this extension deprecated, but
+/// Fulcio still writes it.
 const ISSUER_V1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.1");
 /// The extension with the identity's issuer as a `UTF8String`.
 const ISSUER_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
 /// The type of a user name in an `otherName` of the subject alternative name.
 const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");
 
-/// Largest certificate, in bytes: Fulcio's certificates have 800 bytes, those of RSA authorities with many extensions
-/// 4,000.
+/// Largest certificate, in bytes: Fulcio's certificates have 800 bytes, certificates of RSA authorities with many
+/// extensions 4,000.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
 /// Maximum number of certificates of one chain.
 const CHAIN_MAX: usize = 10;
@@ -34,7 +35,7 @@ pub(crate) struct Certificate {
     pub(crate) key: PublicKey,
 }
 
-/// Why bytes are not a usable certificate. The text becomes the cause of a rejected signature.
+/// Why bytes are not a usable certificate. The text of the error becomes the cause of a rejected signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CertificateError {
     #[error("{0}")]
@@ -114,8 +115,8 @@ impl Certificate {
         Some((critical, usage.0))
     }
 
-    /// The signer's identity: a mail address, URI or name. A certificate must have exactly one identity, so that the
-    /// identity is unambiguous.
+    /// The identity of the signer: a mail address, URI or name. A certificate must have exactly one identity, because
+    /// the signer would otherwise be ambiguous.
     pub(crate) fn subject(&self) -> Result<String, CertificateError> {
         let names = self.parsed.tbs_certificate.get::<SubjectAltName>().map_err(|_| CertificateError::Encoding)?;
         let names = names.map(|(_, names)| names.0).unwrap_or_default();
@@ -130,7 +131,7 @@ impl Certificate {
         }
     }
 
-    /// URL of the identity's issuer.
+    /// URL of the issuer of the signer's identity.
     pub(crate) fn issuer(&self) -> Result<String, CertificateError> {
         let bare = self.extension(ISSUER_V1)?.map(|bytes| String::from_utf8(bytes.to_vec()));
         let bare = bare.transpose().map_err(|_| CertificateError::Encoding)?;

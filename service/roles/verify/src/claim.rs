@@ -1,5 +1,5 @@
-//! The signed claim: the image that it is about, and its statements about this image. A claim counts only after its
-//! signature was found valid.
+//! The signed claim: the image that it is about, and its statements about this image. The statements of a claim count
+//! only after its signature was found valid.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ pub(crate) struct Statement {
     pub(crate) predicate_type: String,
 }
 
-/// The predicate of a statement. The predicate is the largest part of an attestation, so it is parsed only if a rule
+/// The predicate of a statement. The predicate is the largest field of an attestation, so it is parsed only if a rule
 /// needs it.
 #[derive(Deserialize)]
 struct Predicate {
@@ -85,8 +85,8 @@ struct StatementSubject {
     annotations: Option<Box<RawValue>>,
 }
 
-/// The SHA-256 digest of a subject. Other digests of the subject are skipped, because this crate knows images only by
-/// SHA-256.
+/// The SHA-256 digest of a subject. Other digests of the subject are skipped, because this crate identifies images only
+/// by SHA-256.
 #[derive(Debug, Default, Deserialize)]
 struct SubjectDigest {
     sha256: Option<String>,
@@ -111,7 +111,7 @@ impl Claim {
         Ok(Self::Statement(statement))
     }
 
-    /// Predicate type of an attestation; `None` for a signature.
+    /// Predicate type of an attestation; `None` if the claim is a signature.
     pub(crate) fn predicate_type(&self) -> Option<&str> {
         match self {
             Self::Payload(_) => None,
@@ -119,7 +119,7 @@ impl Claim {
         }
     }
 
-    /// Checks that the claim is about this image, and states what the requirement demands.
+    /// Checks that the claim is about `subject`, and states what `requirement` demands.
     pub(crate) fn check(&self, subject: &Subject, requirement: &Requirement) -> Result<(), (Class, String)> {
         let annotations = self.annotations_of(subject)?;
         let annotations = annotations.as_deref();
@@ -138,7 +138,7 @@ impl Claim {
         Ok(())
     }
 
-    /// The annotations of the signed image, if this image is `subject`.
+    /// The annotations of the signed image, if the claim is about `subject`.
     fn annotations_of(&self, subject: &Subject) -> Result<Annotations<'_>, (Class, String)> {
         let wanted = subject.digest.to_string();
         match self {
@@ -191,13 +191,13 @@ impl Statement {
     }
 }
 
-/// Text from a claim, made safe for a message.
+/// Makes text from a claim safe for a message.
 pub(crate) fn shown(text: &str) -> String {
     let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= SHOWN_BYTES_MAX).unwrap_or(text.len());
     text[..end].chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
 
-/// A reference without tag and digest. A missing host is added as the Go tools do.
+/// The repository in `reference`, without tag and digest. A missing host is added as Go tools do.
 fn repository_of(reference: &str) -> String {
     let name = reference.split('@').next().unwrap_or_default();
     let after_slash = name.rfind('/').map_or(0, |at| at + 1);

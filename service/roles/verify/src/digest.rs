@@ -13,13 +13,12 @@ pub struct Digest([u8; 32]);
 #[error("not a digest that signatures can bind: write sha256: and 64 lower-case hex digits")]
 pub struct DigestError;
 
-/// The image whose signatures are verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Digest of the image's manifest or index, computed from the bytes of the registry.
+    /// Digest of the image's manifest or index, computed from the bytes that the registry sent.
     pub digest: Digest,
     /// The repository with its host and without tag, as Go tools write it (`index.docker.io/library/nginx`), for
-    /// [`ReferenceCheck`](crate::ReferenceCheck). `None` if it is not checked.
+    /// [`ReferenceCheck`](crate::ReferenceCheck). `None` if the repository is not compared.
     pub repository: Option<String>,
 }
 

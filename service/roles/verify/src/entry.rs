@@ -1,4 +1,4 @@
-//! Checks entries of a transparency log against the signature that they came with.
+//! Checks entries of a transparency log against the signature with which they were stored.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use base64::Engine as _;
@@ -13,9 +13,9 @@ use crate::claim::{STATEMENT_PAYLOAD, shown};
 use crate::json::{self, Few};
 use crate::key::PublicKey;
 
-/// Maximum number of signatures of a log entry; one is expected.
+/// Maximum number of signatures of a log entry; usual entries have one signature.
 const SIGNATURES_MAX: usize = 16;
-/// The content that the log entry must contain.
+/// The signature and signed content that the log entry must match.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
     pub(crate) message: &'a [u8],
@@ -188,8 +188,8 @@ struct RawBytes {
     raw_bytes: String,
 }
 
-/// Checks that the entry with this canonical `body` contains the hash, the signature, and the key or certificate of the
-/// signature that it came with. `stated` is the entry kind that a bundle states.
+/// Checks that the entry with the canonical `body` contains the hash and the signature in `logged`, and the key or
+/// certificate of the signature. `stated` is the entry kind that a bundle states.
 pub(crate) fn check(body: &[u8], stated: Option<&KindVersion>, logged: Logged<'_>) -> Result<(), String> {
     let parsed: Body<'_> = json::read(body).map_err(|error| format!("the log entry's body cannot be read: {error}"))?;
     if stated.is_some_and(|stated| stated.kind != parsed.kind || stated.version != parsed.api_version) {
@@ -240,8 +240,8 @@ fn dsse_two(entry: &DsseTwoBody, payload: &[u8], logged: Logged<'_>) -> Result<(
     same_raw(&signature.verifier, logged.verifier)
 }
 
-/// Checks an entry of intoto 0.0.1. Such an entry contains no signature, so only the hash of the whole envelope proves
-/// that the entry belongs to the envelope.
+/// Checks an entry of intoto 0.0.1. An entry of intoto 0.0.1 contains no signature, so only the hash of the whole
+/// envelope proves that the entry belongs to the envelope.
 fn intoto_one(entry: &IntotoOne, payload: &[u8], logged: Logged<'_>) -> Result<(), String> {
     let envelope =
         logged.envelope.ok_or("a log entry of kind intoto 0.0.1, which does not bind a signature in a bundle")?;

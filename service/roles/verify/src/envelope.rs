@@ -12,12 +12,12 @@ use crate::json::Few;
 /// Maximum number of signatures of an envelope; exactly one is expected.
 const SIGNATURES_MAX: usize = 16;
 
-/// An envelope as JSON, in a bundle or alone.
+/// An envelope as JSON, from a bundle or from a layer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RawEnvelope<'a> {
-    /// The payload in base64, which is nearly all of a bundle. The payload is borrowed from the input, because base64
-    /// needs no escapes.
+    /// The payload in base64, which makes up nearly all bytes of a bundle. The payload is borrowed from the input,
+    /// because base64 needs no escapes.
     #[serde(borrow)]
     payload: Cow<'a, str>,
     payload_type: String,

@@ -1,10 +1,10 @@
-//! The signatures and attestations of an image, as bytes from a registry. Such bytes are not trusted before they are
-//! verified.
+//! The signatures and attestations of an image, as bytes from a registry. The bytes of signatures and attestations are
+//! not trusted before they are verified.
 
 use crate::digest::Digest;
 use crate::verdict::Rejected;
 
-/// One object from a registry that may show who has signed an image.
+/// One object from a registry that may prove the signer of an image.
 #[derive(Debug, Clone)]
 pub enum Evidence {
     /// A layer of the manifest at the tag `sha256-….sig`.
@@ -46,9 +46,11 @@ pub struct Attestation {
 pub struct Companions {
     /// The annotation `dev.sigstore.cosign/certificate`, as PEM.
     pub certificate: Option<String>,
-    /// The annotation `dev.sigstore.cosign/chain`, as PEM: intermediates and perhaps the root, which is not trusted.
+    /// The annotation `dev.sigstore.cosign/chain`, as PEM: intermediate certificates and perhaps the root, which is not
+    /// trusted.
     pub chain: Option<String>,
-    /// The annotation `dev.sigstore.cosign/bundle`, as JSON: a transparency log's promise.
+    /// The annotation `dev.sigstore.cosign/bundle`, as JSON: the promise of a transparency log to contain the
+    /// signature.
     pub log_entry: Option<String>,
     /// The annotation `dev.sigstore.cosign/rfc3161timestamp`, as JSON.
     pub timestamp: Option<String>,
@@ -69,7 +71,7 @@ pub struct Bundle {
 }
 
 impl Evidence {
-    /// The original bytes, or the reason why the object cannot be used.
+    /// The original bytes of the object, or the reason why the object cannot be used.
     pub fn into_bytes(self) -> Result<Vec<u8>, Rejected> {
         match self {
             Self::Signature(piece) => Ok(piece.payload),

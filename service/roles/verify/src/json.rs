@@ -1,5 +1,5 @@
-//! Parses JSON from outside. The whole text must be UTF-8 (RFC 8259, section 8.1), so that skipped values are valid for
-//! other programs too.
+//! Parses JSON that registries or signers wrote. The whole text must be UTF-8 (RFC 8259, section 8.1), so that skipped
+//! values are valid for other programs too.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use std::ops::Deref;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Why bytes are not the expected JSON. The text becomes the cause of a rejected signature.
+/// Why bytes are not the expected JSON. The text of the error becomes the cause of a rejected signature.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JsonError {
     #[error("not UTF-8")]
@@ -27,7 +27,7 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonErr
 #[derive(Debug)]
 pub(crate) struct Few<T, const MAX: usize>(Vec<T>);
 
-/// The last `MAX` items of a list of any length.
+/// The last `MAX` items of a longer list.
 #[derive(Debug)]
 pub(crate) struct Last<T, const MAX: usize> {
     /// The last items, in order.

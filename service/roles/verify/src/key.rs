@@ -21,9 +21,9 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// The y coordinates of all Ed25519 points whose order divides eight, also in too large encodings, which RFC 8032,
-/// section 5.1.3, forbids but not every library refuses. As a key, such a point accepts a signature over any message.
-/// The last bit is the sign of x.
+/// The y coordinates of all Ed25519 points whose order divides eight. Some encodings exceed the field size, which RFC
+/// 8032, section 5.1.3, forbids but some libraries accept. As a key, such a point would accept a signature over any
+/// message. The last bit of an encoding is the sign of x.
 const SMALL_ORDER: [[u8; 32]; 7] = [
     small(0x00, 0x00, 0x00),
     small(0x01, 0x00, 0x00),
@@ -61,7 +61,7 @@ struct Inner {
     algorithm: KeyAlgorithm,
     spki: Vec<u8>,
     fingerprint: Digest,
-    /// The parsed key for each hash function that tools use with this kind of key.
+    /// The parsed keys, one for each hash function that tools use with this kind of key.
     ways: Vec<ParsedPublicKey>,
 }
 
@@ -208,7 +208,7 @@ fn is_of_small_order(point: &[u8]) -> bool {
     SMALL_ORDER.contains(&y)
 }
 
-/// `pem`, if it is not too long.
+/// Returns `pem` if it is not too long.
 pub(crate) fn bounded(pem: &str) -> Result<&str, KeyError> {
     if pem.len() > PEM_BYTES_MAX {
         return Err(KeyError::Pem(format!("{} bytes, at most {PEM_BYTES_MAX} are read", pem.len())));
@@ -236,8 +236,7 @@ mod tests {
         assert_eq!(PublicKey::from_pem(GOOD).unwrap().algorithm(), KeyAlgorithm::P256);
     }
 
-    /// A key in compressed form is refused: only one encoding is accepted, because a key must not have two
-    /// fingerprints.
+    /// A key in compressed form is refused, because one key in two encodings would have two fingerprints.
     #[test]
     fn a_compressed_point_is_not_read() {
         let good = PublicKey::from_pem(GOOD).unwrap();
@@ -257,20 +256,21 @@ mod tests {
         [&head, &algorithm[..], &bits].concat()
     }
 
-    /// The key of RFC 8032, section 7.1, test 1.
+    /// The public key of RFC 8032, section 7.1, test 1.
     const POINT: [u8; 32] = [
         0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a, 0x0e, 0xe1,
         0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
     ];
 
-    /// A key with unusual algorithm parameters is refused, because the same key would count as another signer.
+    /// A key with unusual algorithm parameters is refused, because the same key with usual parameters would count as
+    /// another signer.
     #[test]
     fn a_key_has_one_encoding_of_its_parameters() {
         assert!(PublicKey::from_spki(&ed25519(&[], POINT)).is_ok());
         assert_eq!(PublicKey::from_spki(&ed25519(&[0x05, 0x00], POINT)), Err(KeyError::Encoding));
     }
 
-    /// If the identity point were accepted as a key, a signature of zeros would be valid for any message.
+    /// The identity point is refused as a key, because a signature of zeros would be valid for any message.
     #[test]
     fn a_point_of_small_order_is_no_key() {
         for mut point in SMALL_ORDER {

@@ -1,8 +1,8 @@
 //! Verification of image signatures, the only code of the service that knows sigstore's formats.
 //!
 //! The functions take bytes and the time and return a verdict, without sockets, files or clocks. The caller fetches the
-//! blobs that [`oci`] names and passes them as [`Evidence`]. Every link between a trust root and the image's digest is
-//! checked here: nothing is trusted because a registry or a tool states it.
+//! blobs that [`oci`] names and passes them as [`Evidence`]. This crate checks every link between a trust root and the
+//! image's digest: a statement of a registry or tool alone proves nothing.
 //!
 //! A caller uses [`Trust::compile`] once for a configuration, [`oci`] to find the blobs of an image's signatures, and
 //! [`verify`] to check them.

@@ -1,4 +1,4 @@
-//! Entries of transparency logs: whether a log really contains an entry, and since when.
+//! Checks entries of transparency logs: whether a log really contains an entry, and since when.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use crate::entry::{self, KindVersion, Logged};
 use crate::merkle::Proof;
 use crate::time::UnixTime;
 
-/// Longest body of an entry, in bytes. The body of an entry contains a certificate, a hash and a signature.
+/// Longest body of a log entry, in bytes. The body of an entry contains a certificate, a hash and a signature.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
-/// A received entry, which is not trusted.
+/// A received log entry, which is not trusted.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) log_id: Vec<u8>,
@@ -25,11 +25,12 @@ pub(crate) struct Entry {
     pub(crate) proof: Option<Proof>,
 }
 
-/// The facts that a verified entry proves.
+/// The facts that a verified log entry proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) index: u64,
-    /// The time of the entry. `None` without a promise: only a promise states a time, and Rekor v2 makes no promises.
+    /// The time of the log entry. The time is `None` without a promise, because only a promise states a time; Rekor v2
+    /// makes no promises.
     pub(crate) time: Option<UnixTime>,
     /// The period in which the log is trusted. A caller that knows the signing time from another source must check that
     /// the time lies in this period.
@@ -71,7 +72,7 @@ impl Entry {
         })
     }
 
-    /// Checks that one of `logs` contains this entry, and that the entry is about `logged`.
+    /// Checks that one of `logs` contains this entry, and that the entry is about the signature in `logged`.
     pub(crate) fn check<'a>(&self, logs: impl Iterator<Item = &'a Log>, logged: Logged<'_>) -> Result<Found, String> {
         if self.body.len() > BODY_BYTES_MAX {
             return Err(format!("a log entry of {} bytes, at most {BODY_BYTES_MAX} are read", self.body.len()));
@@ -111,7 +112,7 @@ impl Entry {
         Ok(Found { index: self.index, time: Some(time), period: log.period })
     }
 
-    /// The text that a log signs as its promise: canonical JSON (RFC 8785) with four fields, none of which needs an
+    /// The text that a log signs as its promise: canonical JSON (RFC 8785) with four fields, of which none needs an
     /// escape.
     fn promised(&self, time: UnixTime) -> String {
         format!(

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::authority::Log;
 
-/// Maximum number of hashes of a path: a log's tree has fewer than 2^63 leaves.
+/// Maximum number of hashes of a path, because a log's tree has fewer than 2^63 leaves.
 pub(crate) const PATH_MAX: usize = 63;
 /// Longest signed note, in bytes; usual notes have 300 bytes, and 200 more for each witness.
 const NOTE_BYTES_MAX: usize = 16 << 10;
@@ -17,7 +17,7 @@ const SIGNATURE_MARK: &str = "\u{2014} ";
 /// Length of the key hint in a note's signature.
 const HINT_BYTES: usize = 4;
 
-/// A path from an entry to the root.
+/// A path of hashes from an entry to the root of the log's tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proof {
     pub(crate) index: u64,
@@ -112,8 +112,8 @@ fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     }
 }
 
-/// The hint and signature in a line. Any other line makes the whole note invalid (C2SP signed-note), whatever its
-/// signatures are.
+/// The key hint and the signature in a line of a note. Any other line makes the whole note invalid (C2SP signed-note),
+/// whatever its signatures are.
 fn signature(line: &str) -> Option<Vec<u8>> {
     let (_name, encoded) = line.strip_prefix(SIGNATURE_MARK)?.split_once(' ')?;
     STANDARD.decode(encoded).ok().filter(|bytes| bytes.len() > HINT_BYTES)
@@ -123,7 +123,8 @@ fn signature(line: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Computes a tree's root hash by definition (RFC 9162, section 2.1.1), to compare paths with it.
+    /// Computes a tree's root hash by its definition (RFC 9162, section 2.1.1), for comparison with the result of
+    /// paths.
     fn tree(leaves: &[Vec<u8>]) -> [u8; 32] {
         match leaves {
             [one] => hash_of(&[&[0], one]),

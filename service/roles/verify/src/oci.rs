@@ -1,7 +1,8 @@
-//! Where a registry has an image's signatures: the tags and referrers to request, and the blobs that the answers name.
+//! The locations of an image's signatures in a registry: the tags and referrers to request, and the blobs that the
+//! answers name.
 //!
 //! The functions parse bytes into descriptors of limited number and size: an index with a million referrers costs no
-//! more than a short one.
+//! more memory than a short index.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +16,14 @@ use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
 use crate::json::{self, Last};
 use crate::verdict::{Class, Rejected};
 
-/// Maximum number of layers of one `.sig` or `.att` manifest that are read, the newest first, because tools append.
-/// Usual manifests have a few.
+/// Maximum number of layers of one `.sig` or `.att` manifest that are read; the newest layers are read, because tools
+/// append new layers. Usual manifests have a few layers.
 pub const LAYERS_MAX: usize = 50;
-/// Maximum number of referrers of an image that are read.
+/// Maximum number of an image's referrers that are read.
 pub const REFERRERS_MAX: usize = 50;
 /// Maximum number of items of an index that are kept during parsing; the last items are kept.
 const LISTED_MAX: usize = 4096;
-/// Maximum number of bytes that are kept of one manifest: about the size of fifty keyless signatures.
+/// Maximum number of bytes of one manifest that are kept: about the size of fifty keyless signatures.
 pub const KEPT_BYTES_MAX: usize = 512 << 10;
 /// Maximum number of bytes of a media type or predicate type.
 const TYPE_BYTES_MAX: usize = 256;
@@ -31,16 +32,16 @@ pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Largest payload of a legacy signature, in bytes: usual payloads have 250 bytes, payloads with many annotations a few
 /// thousand.
 pub const PAYLOAD_BYTES_MAX: u64 = 64 << 10;
-/// Largest attestation or bundle, in bytes; those with SBOMs are large. cosign's limit is 128 MiB, more than this
-/// service's whole memory.
+/// Largest attestation or bundle, in bytes, as some contain SBOMs. cosign's limit is 128 MiB, more than this service's
+/// whole memory.
 pub const ENVELOPE_BYTES_MAX: u64 = 8 << 20;
 
 /// Media type of a legacy signature's payload.
 pub(crate) const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// Media type of a legacy attestation.
 pub(crate) const ENVELOPE_TYPE: &str = "application/vnd.dsse.envelope.v1+json";
-/// Artifact type of a referrer at the fallback tag, written by clients such as cosign 3.1 that use the configuration's
-/// media type there.
+/// Artifact type of a referrer in the index at the fallback tag, if the client (such as cosign 3.1) copied the media
+/// type of the configuration.
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +55,10 @@ pub struct Descriptor {
 pub struct Layers {
     /// Layers to fetch, the newest first.
     pub layers: Vec<Layer>,
-    /// Bytes of [`Self::layers`] besides the descriptors, at most [`KEPT_BYTES_MAX`].
+    /// Number of bytes of [`Self::layers`] besides the descriptors, at most [`KEPT_BYTES_MAX`].
     pub bytes: usize,
-    /// Unusable layers with reasons. The caller passes them to [`verify`](crate::verify) too, so that the verdict lists
-    /// them.
+    /// Layers that cannot be used, with the reasons. The caller also passes unusable layers to
+    /// [`verify`](crate::verify), so that the verdict lists them.
     pub unusable: Vec<Evidence>,
 }
 
@@ -67,7 +68,7 @@ pub struct Layer {
     pub descriptor: Descriptor,
     /// Where the layer was found, for messages.
     pub source: String,
-    /// The bytes, if the manifest contains them (`data` in the descriptor); then nothing must be fetched.
+    /// The bytes of the layer, if the manifest contains them (`data` in the descriptor), so that no request is needed.
     pub data: Option<Vec<u8>>,
     origin: Origin,
 }
@@ -76,8 +77,8 @@ pub struct Layer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referrer {
     pub descriptor: Descriptor,
-    /// Predicate type in the index (`dev.sigstore.bundle.predicateType`). The type is not trusted and only affects the
-    /// order of requests.
+    /// Predicate type in the index (`dev.sigstore.bundle.predicateType`). The predicate type is not trusted and only
+    /// affects the order of requests.
     pub predicate_type: Option<String>,
 }
 
@@ -91,10 +92,8 @@ pub enum OciError {
         size: u64,
         max: u64,
     },
-    /// The bytes are not the expected kind of JSON.
     #[error("not {what}: {cause}")]
     Shape { what: &'static str, cause: String },
-    /// The bytes have another digest than requested.
     #[error("the bytes have the digest {found}, not {wanted}")]
     Digest { wanted: Digest, found: Digest },
 }
@@ -175,7 +174,7 @@ pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     Ok(candidates.into_iter().map(|(_, referrer)| referrer).take(REFERRERS_MAX).collect())
 }
 
-/// Parses a referrer's manifest into the layer to fetch; `None` if it is not a bundle.
+/// Parses a referrer's manifest into the layer to fetch; `None` if the referrer is not a bundle.
 pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer>, OciError> {
     const WHAT: &str = "the manifest of a bundle";
     let found = Digest::of(manifest);
@@ -199,8 +198,8 @@ pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer
 }
 
 impl Layer {
-    /// The layer as evidence. If `bytes` are not those that the manifest names, the evidence is unusable, with that
-    /// cause.
+    /// The layer with its bytes, as evidence. If `bytes` are not the bytes that the manifest names, the evidence is
+    /// unusable for this reason.
     pub fn evidence(self, bytes: Vec<u8>) -> Evidence {
         let found = Digest::of(&bytes);
         if found != self.descriptor.digest {
@@ -227,7 +226,7 @@ impl Layer {
         }
     }
 
-    /// Unusable evidence for a layer whose blob the registry lacks or that has another lasting fault.
+    /// Unusable evidence for a layer that can never be fetched, for example because the registry lacks its blob.
     pub fn missing(self, cause: &str) -> Evidence {
         Evidence::Unusable(Rejected { source: self.source, class: Class::Invalid, cause: cause.to_owned() })
     }
@@ -293,7 +292,7 @@ fn descriptor(raw: &RawDescriptor) -> Result<Descriptor, OciError> {
     Ok(Descriptor { media_type: raw.media_type.clone(), digest, size: raw.size })
 }
 
-/// Parses the known annotations; others are skipped, whatever their number.
+/// Parses the known annotations; unknown annotations are skipped, whatever their number.
 fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     const KNOWN: [&str; 4] = [
         "dev.cosignproject.cosign/",
@@ -301,7 +300,7 @@ fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTree
         "dev.sigstore.bundle.",
         "org.opencontainers.image.created",
     ];
-    /// Maximum number of annotations of an object that are kept; tools write fewer.
+    /// Maximum number of annotations of an object that are kept; tools write fewer annotations.
     const MAX: usize = 32;
     struct Annotations;
     impl<'de> serde::de::Visitor<'de> for Annotations {

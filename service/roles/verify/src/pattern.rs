@@ -1,4 +1,4 @@
-//! Patterns by which policy rules accept texts such as identities.
+//! Patterns by which policy rules accept texts such as signers' identities.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use regex::{Regex, RegexBuilder};
 
 /// Longest text of a pattern, in bytes, because longer patterns take longer to compile.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// Maximum memory of one compiled expression in bytes: enough for a few hundred alternatives.
+/// Maximum memory of one compiled expression, in bytes: enough for a few hundred alternatives.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// A pattern that accepts or refuses a text. Every kind of pattern must match the whole text.
+/// A pattern that accepts or refuses a text. Every kind of pattern must match the whole text, not only its beginning.
 #[derive(Clone)]
 pub struct Pattern {
     text: String,
@@ -27,22 +27,21 @@ enum Form {
 pub enum PatternError {
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes")]
     TooLong,
-    /// The pattern accepts the empty text or no text at all, which is surely a mistake.
+    /// The pattern accepts the empty text or no text at all, which is surely a mistake of its author.
     #[error("an empty pattern matches nothing: write what is accepted")]
     Empty,
-    /// The expression is not valid.
     #[error("not a regular expression: {0}")]
     Regex(String),
 }
 
 impl Pattern {
-    /// Accepts only `text` itself.
+    /// A pattern that accepts only `text` itself.
     pub fn exact(text: &str) -> Result<Self, PatternError> {
         checked(text)?;
         Ok(Self { text: text.to_owned(), form: Form::Exact })
     }
 
-    /// A glob: `*` matches any text, `?` any character; all other characters match themselves.
+    /// A glob pattern: `*` matches any text, `?` any character; all other characters match themselves.
     pub fn glob(text: &str) -> Result<Self, PatternError> {
         checked(text)?;
         let mut expression = String::with_capacity(text.len() + 8);
@@ -75,7 +74,8 @@ impl Pattern {
         &self.text
     }
 
-    /// A text for fingerprints. Patterns that accept different texts have different identities.
+    /// The kind and text of the pattern, for fingerprints. Patterns that accept different texts have different
+    /// identities.
     pub(crate) fn identity(&self) -> (&'static str, &str) {
         match &self.form {
             Form::Exact => ("exact", &self.text),

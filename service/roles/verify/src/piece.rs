@@ -1,4 +1,4 @@
-//! Parses one signature or attestation into a common form, whatever its format is.
+//! Parses one signature or attestation of any format into a common struct.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,19 +16,19 @@ use crate::log::Entry;
 use crate::oci::{ENVELOPE_BYTES_MAX, ENVELOPE_TYPE, PAYLOAD_BYTES_MAX, PAYLOAD_TYPE, is_bundle};
 use crate::verdict::{Class, EvidenceKind};
 
-/// A signature or attestation of any format, in the common form for checks.
+/// A signature or attestation of any format, with the fields that are checked.
 #[derive(Debug)]
 pub(crate) struct Piece<'e> {
     pub(crate) kind: EvidenceKind,
     pub(crate) message: Vec<u8>,
-    /// The position of the envelope's payload in the message, if an envelope was signed.
+    /// The position of the envelope's payload in the signed message, if an envelope was signed.
     payload_at: Option<usize>,
-    /// The envelope as stored in the registry, if it is not part of a bundle.
+    /// The envelope as the registry stores it, if it is not in a bundle.
     pub(crate) envelope: Option<&'e [u8]>,
     pub(crate) signature: Vec<u8>,
     pub(crate) claim: Claim,
     pub(crate) certificate: Option<Certificate>,
-    /// Intermediate certificates that came with the signature.
+    /// Intermediate certificates that were stored with the signature.
     pub(crate) further: Vec<CertificateDer<'static>>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) timestamps: Vec<Vec<u8>>,
@@ -78,7 +78,7 @@ impl<'e> Piece<'e> {
         Self::enveloped(&envelope, EvidenceKind::Attestation, companions, Some(&raw.envelope))
     }
 
-    /// Parses a bundle that refers to `subject`.
+    /// Parses a bundle whose manifest refers to `subject`.
     pub(crate) fn bundle(raw: &Bundle, subject: &Subject) -> Result<Self, Refusal> {
         expect_type("artifact", &raw.artifact_type, is_bundle(&raw.artifact_type))?;
         expect_type("layer", &raw.media_type, raw.media_type == raw.artifact_type)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::pattern::Pattern;
 
-/// The proof that an image needs before it counts as verified.
+/// The proofs that an image needs before it counts as verified.
 #[derive(Debug, Clone)]
 pub struct Requirement {
     pub roots: Roots,
@@ -14,17 +14,17 @@ pub struct Requirement {
     pub threshold: usize,
     /// Names of roots that must be among the signers.
     pub required: Vec<String>,
-    /// Keys and values that the signed payload must have, among others. A bundle's statement has them as `annotations`
-    /// of its subject.
+    /// Keys and values that the signed payload must have; further keys are allowed. A bundle's statement has these keys
+    /// as `annotations` of its subject.
     pub annotations: BTreeMap<String, String>,
-    /// Whether the image itself must be signed. If not, only attestations count, and the rule must demand at least one
-    /// attestation.
+    /// Whether the image itself must be signed. If false, only attestations count, and the rule must demand at least
+    /// one attestation.
     pub image_signature: bool,
     /// Attestations that must exist, each signed by one of `roots`.
     pub attestations: Vec<AttestationRule>,
-    /// Whether each signature must be in a transparency log of the root's authorities. Signatures by keys need no entry
-    /// if this is false. Signatures by certificates need no entry only if timestamps are [`Timestamps::Required`]: a
-    /// certificate is valid for minutes, so the signing time must be proved.
+    /// Whether each signature must be in a transparency log of the root's authorities. If false, signatures by keys
+    /// need no log entry. If false, signatures by certificates need no log entry only if timestamps are
+    /// [`Timestamps::Required`]: a certificate is valid for minutes, so the signing time must be proved.
     pub transparency_log: bool,
     /// Whether each certificate must have a signed certificate timestamp of a CT log of its authority.
     pub certificate_timestamp: bool,
@@ -45,7 +45,7 @@ pub enum Roots {
 pub struct AttestationRule {
     /// The required predicate type, for example `https://slsa.dev/provenance/v1`.
     pub predicate_type: String,
-    /// Rules for fields of the predicate; the predicate must fulfil all of them.
+    /// Rules for fields of the predicate; the predicate must fulfil all these rules.
     pub fields: Vec<FieldRule>,
 }
 
@@ -54,7 +54,7 @@ pub struct AttestationRule {
 pub struct FieldRule {
     /// JSON pointer (RFC 6901) into the predicate, for example `/buildDefinition/buildType`.
     pub pointer: String,
-    /// The pattern that the text at the pointer must match. Numbers and booleans are compared in their JSON form; null,
+    /// The pattern that the text at `pointer` must match. Numbers and booleans are compared in their JSON form; null,
     /// arrays and objects match nothing.
     pub value: Pattern,
 }
@@ -67,13 +67,12 @@ pub enum Timestamps {
     Required,
 }
 
-/// Whether the signature must name the image's repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceCheck {
-    /// The repository is not compared, as in cosign: a mirrored image stays verified.
+    /// The repository is not compared, as in cosign, so that a mirrored image stays verified.
     Ignored,
     /// The repository must be [`Subject::repository`](crate::Subject::repository). Payloads of legacy signatures name
-    /// the repository. Statements of bundles do not name it, so they are refused.
+    /// the repository. Statements of bundles do not name the repository, so they are refused.
     Repository,
 }
 

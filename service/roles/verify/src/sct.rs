@@ -1,4 +1,4 @@
-//! Certificate transparency: checks the signed timestamps in a certificate (RFC 6962), by which a log promises to
+//! Certificate transparency: checks the signed timestamps (RFC 6962) in a certificate; each is a log's promise to
 //! publish the certificate.
 
 use x509_cert::der::asn1::ObjectIdentifier;
@@ -52,7 +52,7 @@ pub(crate) fn check<'a>(
     if is_logged { Ok(()) } else { Err("its certificate is in no certificate log that is trusted".to_owned()) }
 }
 
-/// The certificate's content as the log received it, without signed timestamps (RFC 6962, section 3.2).
+/// The certificate's content as the certificate log received it, without signed timestamps (RFC 6962, section 3.2).
 fn without_timestamps(leaf: &Certificate) -> Result<Vec<u8>, String> {
     let malformed = |_| "its certificate cannot be encoded again".to_owned();
     let mut tbs = leaf.parsed.tbs_certificate.clone();

@@ -1,7 +1,7 @@
 //! Decides whether a trust root accepts a signature: checks every link from the root's key or authorities to the
 //! signature.
 //!
-//! The content of the signature is checked in [`crate::claim`].
+//! The module [`crate::claim`] checks the content of the signature.
 
 use crate::authority::Purpose;
 use crate::certificate::Certificate;
@@ -18,10 +18,9 @@ use crate::timestamp;
 use crate::trust::{Accepts, Trust, TrustRoot};
 use crate::verdict::{EvidenceKind, Identity};
 
-/// Tolerated number of seconds by which an authority's clock is ahead of ours.
+/// Tolerated number of seconds by which an authority's clock is ahead of this machine's clock.
 const SKEW_SECONDS: i64 = 300;
 
-/// The inputs of a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) requirement: &'a Requirement,
@@ -40,8 +39,8 @@ pub(crate) struct Accepted {
 /// Why a root does not accept a signature.
 #[derive(Debug)]
 pub(crate) struct Unaccepted {
-    /// The link at which the check failed. If several roots refuse a signature, the cause at the latest link is the
-    /// most helpful.
+    /// The link between root and signature at which the check failed. If several roots refuse a signature, the cause at
+    /// the latest link is the most helpful.
     pub(crate) step: Step,
     pub(crate) cause: String,
 }
@@ -51,7 +50,7 @@ pub(crate) struct Unaccepted {
 pub(crate) enum Step {
     /// The signature is not by a key or authority of the root.
     Signer,
-    /// The certificate belongs to another identity than the trusted one.
+    /// The certificate belongs to another identity than the trusted identity.
     Identity,
     Signature,
     /// The entry in the transparency log is missing or invalid.
@@ -146,8 +145,8 @@ impl Context<'_> {
         Err(Step::Log.fails(failure))
     }
 
-    /// The times at which timestamp authorities of `root` saw the signature. If `needed` is false, timestamps may be
-    /// missing; but if the root has timestamp authorities, existing timestamps must be valid.
+    /// The times at which timestamp authorities of `root` signed timestamps for the signature. If `needed` is false,
+    /// timestamps may be missing; but if the root has timestamp authorities, existing timestamps must be valid.
     fn stamps(self, root: &TrustRoot, piece: &Piece, needed: bool) -> Result<Vec<UnixTime>, Unaccepted> {
         let authorities = || self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
         if !needed && (piece.timestamps.is_empty() || authorities().next().is_none()) {
@@ -169,7 +168,7 @@ impl Context<'_> {
     }
 
     /// Checks that a log whose entry states no time was trusted at the times of the timestamps, or is trusted now if
-    /// there are none.
+    /// the signature has no timestamps.
     fn believed_then(self, logged: Option<Found>, stamps: &[UnixTime]) -> Result<(), Unaccepted> {
         let Some(Found { time: None, period, .. }) = logged else { return Ok(()) };
         let now = [self.now];
@@ -180,8 +179,8 @@ impl Context<'_> {
         }
     }
 
-    /// Whether an authority of `root` certified the signer at `time`, and published the certificate if that is
-    /// demanded.
+    /// Checks that an authority of `root` certified the signer at `time`, and published the certificate if the
+    /// requirement demands it.
     fn certified(
         self,
         root: &TrustRoot,

@@ -1,4 +1,4 @@
-//! RFC 3161 timestamps: checks the bytes that a timestamp covers, and reads its time.
+//! RFC 3161 timestamps: checks that a timestamp covers the right bytes, and reads its time.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use cms::cert::CertificateChoices;
@@ -109,7 +109,7 @@ impl Token {
         self.signer.signature.as_bytes()
     }
 
-    /// Certificates that may have signed the token: those in the token and configured certificates.
+    /// Certificates that may have signed the token: the certificates in the token, and configured certificates.
     fn signers(&self, authority: &Certifier) -> Vec<Certificate> {
         let own = self.certificates.iter().filter_map(|der| Certificate::from_der(der).ok());
         own.chain(authority.leaves.iter().cloned()).filter(|certificate| self.is_named(certificate)).collect()
@@ -127,7 +127,7 @@ impl Token {
     }
 }
 
-/// The signed attributes in DER, if they are about `content` (RFC 5652, section 5.4).
+/// The token's signed attributes in DER, if they are about `content` (RFC 5652, section 5.4).
 fn attested(signer: &SignerInfo, content: &[u8]) -> Result<Vec<u8>, String> {
     let missing = || "its timestamp's signature is not about its content".to_owned();
     let attributes = signer.signed_attrs.as_ref().ok_or_else(missing)?;

@@ -1,5 +1,5 @@
 //! The trusted keys and identities of a configuration. Trust is compiled when the configuration is loaded, so that a
-//! wrong key is found then and not with the first image.
+//! wrong key is found before the first image is verified.
 
 mod compile;
 mod fingerprint;
@@ -60,7 +60,7 @@ pub enum AuthorityText {
     Listed(Listed),
 }
 
-/// Keys and certificates of an authority, listed individually. Each text is PEM and may have several blocks.
+/// Keys and certificates of an authority as separate texts. Each text is PEM and may have several blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// Roots and intermediates of the certificate authority. A certificate that is its own issuer is a root.
@@ -69,7 +69,8 @@ pub struct Listed {
     pub log_keys: Vec<String>,
     /// Public keys of certificate transparency logs.
     pub ct_log_keys: Vec<String>,
-    /// Certificate chains of timestamp authorities: roots, intermediates, and leaves for timestamps that contain none.
+    /// Certificate chains of timestamp authorities: roots, intermediates, and leaves for timestamps that contain no
+    /// certificate.
     pub timestamp_authorities: Vec<String>,
 }
 
@@ -97,7 +98,7 @@ pub(crate) enum Accepts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {cause}")]
 pub struct TrustError {
-    /// The position in [`TrustSpec`], such as `roots[release]` or `authorities[public].log_keys[0]`.
+    /// The position of the error in [`TrustSpec`], such as `roots[release]` or `authorities[public].log_keys[0]`.
     pub place: String,
     /// The reason for the error, and how to fix it.
     pub cause: String,
@@ -119,7 +120,7 @@ impl Trust {
         self.roots.iter().map(|root| root.name.as_str())
     }
 
-    /// Descriptions of ignored content in authorities' files, each with position and cause. Ignored content is not
+    /// Descriptions of unknown content in authorities' files, each with position and cause. Unknown content is not
     /// trusted.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.authorities.iter().flat_map(|authority| authority.left_out.iter().map(String::as_str))

@@ -1,30 +1,29 @@
-//! The verdict of a verification.
+//! The verdict on an image: outcome, signers and rejected objects.
 
 use std::fmt;
 
 use crate::time::UnixTime;
 
-/// The result of a verification, for an answer, an audit log and a cache.
+/// The result of verifying one image, for an answer, an audit log and a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether the image fulfils the requirement.
     pub outcome: Outcome,
-    /// Every signature that counts: by root, then in the order of the evidence. A root or identity may occur several
-    /// times; it counts once for the threshold.
+    /// Every signature that counts, sorted by root, then in the order of the evidence. A root or identity may occur
+    /// several times, but counts once for the threshold.
     pub signers: Vec<Signer>,
     /// Every object that does not count as a signature, in the order of the evidence, with the cause.
     pub rejected: Vec<Rejected>,
 }
 
-/// Whether an image is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The image fulfils the requirement.
     Verified,
-    /// The image is not verified.
+    /// The image does not fulfil the requirement.
     Refused {
         class: Class,
-        /// The reason, for the person that deploys the image.
+        /// The reason, as text for the person that deploys the image.
         cause: String,
     },
 }
@@ -38,7 +37,7 @@ pub enum Class {
     Invalid,
     /// A valid signature belongs to another image.
     Mismatch,
-    /// The requirement or the trust roots can never be fulfilled.
+    /// No image can fulfil the requirement with these trust roots.
     Misconfigured,
 }
 
@@ -49,7 +48,7 @@ pub struct Signer {
     pub kind: EvidenceKind,
     /// Predicate type of an attestation; `None` for a signature.
     pub predicate_type: Option<String>,
-    /// The place where the signature was found.
+    /// The location where the signature was found.
     pub source: String,
     /// Index of the signature's entry in the transparency log, if the log was checked.
     pub log_index: Option<u64>,
@@ -59,7 +58,7 @@ pub struct Signer {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
-    /// A key, by the SHA-256 of its `SubjectPublicKeyInfo` in hex digits.
+    /// A key, named by the SHA-256 of its `SubjectPublicKeyInfo` in hex digits.
     Key(String),
     /// A certificate's subject alternative name and the issuer of the identity.
     Certificate {
@@ -84,7 +83,7 @@ pub enum EvidenceKind {
 /// An object that does not count as a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// The place where the object was found.
+    /// The location where the object was found.
     pub source: String,
     pub class: Class,
     pub cause: String,
@@ -97,7 +96,7 @@ impl Verdict {
 }
 
 impl Class {
-    /// The name in messages and metric labels.
+    /// The name of the class in messages and metric labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unsigned => "unsigned",
@@ -115,7 +114,7 @@ impl fmt::Display for Class {
 }
 
 impl EvidenceKind {
-    /// The name in messages and audit annotations.
+    /// The name of the format in messages and audit annotations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Signature => "signature",

@@ -17,14 +17,16 @@ use crate::verdict::{Class, EvidenceKind, Outcome, Rejected, Signer, Verdict};
 
 pub use workable::RequirementError;
 
-/// Maximum number of signatures and attestations of an image that are checked. With the maximum number of roots, their
-/// checks take less than half a second.
+/// Maximum number of signatures and attestations of an image that are checked. With the maximum number of roots, the
+/// checks of 100 objects take less than half a second.
 pub const EVIDENCE_MAX: usize = 100;
-/// Maximum number of causes that are shown for one refused signature; further causes only repeat them for other roots.
+/// Maximum number of causes in the message about one refused signature; further causes only repeat the same for other
+/// roots.
 const CAUSES_MAX: usize = 3;
 
-/// Checks `evidence` for `subject`. The function never fails: an unreadable or invalid signature is listed as rejected.
-/// A signature that a log or timestamp authority dates is checked at that time; times after `now` are refused.
+/// Checks the signatures in `evidence` for `subject`. The function never fails: an unreadable or invalid signature is
+/// listed as rejected. If a log or timestamp authority states the time of a signature, the signature is checked at that
+/// time; times after `now` are refused.
 pub fn verify(
     subject: &Subject,
     evidence: &[Evidence],
@@ -40,16 +42,16 @@ pub fn verify(
     trial.verdict()
 }
 
-/// A verdict that is being made. Signatures are checked one by one, and their bytes need not be kept.
+/// A verification whose objects are added one by one. After an object was checked, its bytes need not be kept.
 pub struct Trial<'a> {
     subject: &'a Subject,
     context: Context<'a>,
     roots: Vec<&'a TrustRoot>,
-    /// Why no image can fulfil the requirement; `None` if an image can.
+    /// Why no image can fulfil the requirement; `None` if some image can.
     unworkable: Option<String>,
     counted: Vec<Counted>,
     rejected: Vec<Rejected>,
-    /// Number of objects that were added.
+    /// Number of objects that were added to the trial.
     pieces: usize,
 }
 
@@ -72,7 +74,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Checks one object for signatures; objects may be checked in any order.
+    /// Checks the signature in one object; objects may be checked in any order.
     pub fn judgement(&self, evidence: &Evidence) -> Judged {
         let source = evidence.source().to_owned();
         if self.unworkable.is_some() || self.pieces >= EVIDENCE_MAX {
@@ -88,7 +90,7 @@ impl<'a> Trial<'a> {
         Judged { source, outcome }
     }
 
-    /// Adds the result for an object. The verdict lists objects in the order of these calls.
+    /// Adds the result for an object to the trial. The verdict lists objects in the order in which `take` was called.
     pub fn take(&mut self, judged: Judged) {
         self.pieces += 1;
         if self.unworkable.is_some() {
@@ -140,7 +142,7 @@ struct Counted {
 }
 
 impl Trial<'_> {
-    /// The signers of the image according to `piece`; empty if the requirement does not use such an object.
+    /// The signers in `piece` that count; empty if the requirement does not use signatures of this kind.
     fn piece(&self, source: &str, piece: &Piece<'_>) -> Result<Vec<Counted>, Refusal> {
         let Some(asked) = self.asked_for(piece) else { return Ok(Vec::new()) };
         let accepted = self.accepted(piece)?;

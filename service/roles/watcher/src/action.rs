@@ -1,5 +1,5 @@
-//! The actions on one resource: each accepted event of its watch is passed to all of them, in the order of the
-//! configuration.
+//! The actions on one resource: each accepted event of the resource's watch is passed to all its actions, in the order
+//! of the configuration.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::tell::{self, Entrance};
 use crate::work::{Task, Work};
 
-/// The way in which an action handles an event that matches its filter.
+/// How an action handles an event that matches its filter.
 #[derive(Clone)]
 pub enum Way {
     Log,

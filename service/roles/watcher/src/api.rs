@@ -1,4 +1,4 @@
-//! Requests about single objects: reading an object, and writing its finalizers.
+//! Requests about single objects, which read an object or write its finalizers.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Api {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
     Yes,
-    /// Another client has written in between; the watch will deliver that client's change.
+    /// Another client has written the object since it was read; the watch will deliver that client's change.
     Conflict,
     /// The object does not exist any more.
     Gone,
@@ -39,8 +39,8 @@ impl Api {
         }
     }
 
-    /// Replaces the list of finalizers. The write names the version that was read, so that no finalizer of others is
-    /// lost.
+    /// Replaces the finalizers of an object. The write names the version that was read, so that no finalizer of another
+    /// client is lost.
     pub async fn finalizers(&self, object: &Object<Meta>, finalizers: &[Box<str>]) -> Result<Written, Error> {
         let meta = json!({"uid": &*object.uid, "resourceVersion": &*object.version, "finalizers": finalizers});
         match self.client.write(Write::Merge, &self.one(&object.key), &json!({"metadata": meta})).await {

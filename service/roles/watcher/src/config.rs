@@ -15,13 +15,13 @@ use service_watch::QueueKey;
 use crate::filter::{Filter, On, Pattern};
 use crate::meta::Wanted;
 
-/// Maximum number of actions: each action has metrics, a queue and tasks.
+/// Maximum number of actions, because each action has metrics, a queue and tasks.
 const ACTIONS_MAX: usize = 64;
 /// Default time limit of a call to a hook, as in Pepr; after a timeout, the hook is called again.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest delay before a failed hook is called again.
 const RETRY_LEAST: Duration = Duration::from_millis(100);
-/// Default delays between attempts to call a hook: the delays of the UDS operator between its five attempts, as in the
+/// Default delays between attempts to call a hook: the delays between the five attempts of the UDS operator, as in the
 /// section `packages`.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
@@ -29,7 +29,7 @@ const RETRIES: [Duration; 4] =
 const WORKERS: u64 = 4;
 /// Maximum number of bytes of a compiled pattern; patterns for names need less.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// The finalizer of actions that name no finalizer.
+/// The finalizer of actions whose configuration names no finalizer.
 const FINALIZER: &str = "longhaul.dev/watcher";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Action {
     pub resource: Resource,
     /// Selectors that the API server applies; equal for all actions on one resource.
     pub selectors: Selectors,
-    /// The filter for events; changes apply at once.
+    /// The filter for events; a changed configuration applies at once.
     pub filter: Filter,
     pub act: Act,
 }
@@ -55,7 +55,7 @@ pub struct Action {
 /// A resource of the API server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
-    /// The name, such as `configmaps` or `packages.longhaul.dev`.
+    /// The resource's name, such as `configmaps` or `packages.longhaul.dev`.
     pub name: String,
     /// The API path of the objects in all namespaces.
     pub path: String,
@@ -68,10 +68,11 @@ pub struct Selectors {
     pub fields: Option<String>,
 }
 
-/// The way in which an action handles an event that matches its filter.
+/// How an action handles an event that matches its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// The event is sent to a receiver. Without a receiver, it goes to the witness of this process, or else to the log.
+    /// The event is sent to a receiver. Without a receiver, the event is sent to the witness of this process, or else
+    /// written to the log.
     Watch(Option<Receiver>),
     /// The latest state of the object is sent to a hook.
     Reconcile(Work),
@@ -94,7 +95,7 @@ pub struct Receiver {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     pub hook: Receiver,
-    /// How objects are grouped; objects of one group are sent one after the other.
+    /// How objects are grouped in the queue; objects of one group are sent one after the other.
     pub queue: QueueKey,
     pub workers: usize,
     pub retries: Vec<Duration>,
@@ -231,8 +232,7 @@ impl Watcher {
         wanted
     }
 
-    /// Whether only filters differ in `fresh`, and the new filters need no fields beyond the fields that are kept in
-    /// memory.
+    /// Whether only filters differ in `fresh`, and the new filters need only fields that are kept in memory.
     pub fn differs_by_filters_only(&self, fresh: &Self) -> bool {
         let same = |(one, other): (&Action, &Action)| Action { filter: other.filter.clone(), ..one.clone() } == *other;
         self != fresh

@@ -7,7 +7,7 @@ service_core::events! {
     WATCHER_AWAY = "watcher.away" ["action", "why"],
     /// Some events could not be sent before the process ended.
     WATCHER_LEFT = "watcher.left-over" ["action", "lines"],
-    /// A receiver or hook refused an event or object as invalid; the event or object is not sent again.
+    /// A receiver or hook refused an event or object as invalid, so the event or object is not sent again.
     WATCHER_REFUSED = "watcher.refused" ["action", "object", "lines", "why"],
     /// A hook did not accept an object; another attempt follows.
     WATCHER_FAILED = "watcher.failed" ["action", "object", "attempts", "why"],

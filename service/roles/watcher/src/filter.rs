@@ -20,7 +20,7 @@ pub struct On {
     pub deleted: bool,
 }
 
-/// A regular expression. Two expressions are equal if their texts are equal.
+/// A regular expression that can be compared. Two expressions are equal if their texts are equal.
 #[derive(Debug, Clone)]
 pub struct Pattern(pub Regex);
 
@@ -36,16 +36,16 @@ pub struct Filter {
     pub on: On,
     /// The namespaces of matching objects; an empty list means all namespaces.
     pub namespaces: Vec<String>,
-    /// A pattern that matches a part of the namespace, or all of it with anchors.
+    /// A regular expression that must match a part of the namespace, or the whole namespace if it has anchors.
     pub namespace_regex: Option<Pattern>,
     pub name: Option<String>,
-    /// A pattern that matches a part of the name, or all of it with anchors.
+    /// A regular expression that must match a part of the name, or the whole name if it has anchors.
     pub name_regex: Option<Pattern>,
-    /// Required labels; an empty value matches any.
+    /// Required labels; an empty value matches any value.
     pub labels: BTreeMap<String, String>,
-    /// Required annotations; an empty value matches any.
+    /// Required annotations; an empty value matches any value.
     pub annotations: BTreeMap<String, String>,
-    /// Whether only objects match that are being deleted and still have finalizers.
+    /// Whether the filter matches only objects that are being deleted and still have finalizers.
     pub deleting: bool,
 }
 

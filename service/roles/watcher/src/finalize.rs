@@ -1,4 +1,5 @@
-//! The action `finalize`: an object gets our finalizer and loses it when the hook has agreed to the deletion.
+//! The action `finalize`: adds the action's finalizer to an object, and removes it when the hook has agreed to the
+//! object's deletion.
 //!
 //! Any answer of the hook except 2xx keeps the object. The hook is called again, at longer and longer intervals, while
 //! the object exists.
@@ -17,13 +18,13 @@ use crate::visit::{Pending, Tools, Visited};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Add,
-    /// The object is being deleted and waits for the removal of our finalizer.
+    /// The object is being deleted and waits for the removal of the action's finalizer.
     Remove,
     None,
 }
 
-/// The next step for an object. The filter (`is_meant`) decides only about adding the finalizer: an existing finalizer
-/// must be removed in any case.
+/// The next step for an object. The filter (`is_meant`) decides only whether the finalizer is added: an existing
+/// finalizer must be removed in any case.
 pub fn step(object: &Object<Meta>, finalizer: &str, is_meant: bool) -> Step {
     let has = object.body.finalizers.iter().any(|known| &**known == finalizer);
     match (object.body.deleting, has) {

@@ -1,5 +1,5 @@
 //! One call of a receiver or hook over HTTP: its body, its token, and the meaning of the answer. The caller decides
-//! about retries.
+//! whether a call is repeated.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use crate::config::Receiver;
 
-/// Maximum number of bytes of an answer that are read. The content is not used, and longer answers are cut off.
+/// Maximum number of bytes of an answer that are read. The content of the answer is not used, so longer answers are cut
+/// off.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Longest delay until the next call that an answer may demand.
 const ASKED_MAX: Duration = Duration::from_mins(5);
@@ -30,12 +31,12 @@ pub struct Hook {
 pub enum Failure {
     /// A later call may succeed. If the answer demands a delay, the next call must wait that long.
     Later(String, Option<Duration>),
-    /// No later call with the same body can succeed.
+    /// No later call with the same body can succeed, and the text says why.
     Never(String),
 }
 
 impl Hook {
-    /// Reads the authorities; opens no connection. `open_max` is the maximum number of open calls.
+    /// Reads the file with trusted authorities; opens no connection. `open_max` is the maximum number of open calls.
     pub fn new(settings: &Receiver, open_max: usize) -> anyhow::Result<Self> {
         let uri: Uri = settings.url.parse().with_context(|| format!("{} is no address", settings.url))?;
         let limits = Limits { open_max, idle_max: open_max };
@@ -43,7 +44,7 @@ impl Hook {
         Ok(Self { client, path, token_file: settings.token_file.clone(), timeout: settings.timeout })
     }
 
-    /// Posts `body`; any answer with 2xx means that it was accepted.
+    /// Posts `body`; any answer with 2xx means that the receiver accepted it.
     pub async fn post(&self, media_type: &'static str, body: Bytes) -> Result<(), Failure> {
         let mut request = Request::post(&self.path).header(CONTENT_TYPE, media_type);
         if let Some(path) = &self.token_file {

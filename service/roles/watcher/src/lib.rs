@@ -1,5 +1,5 @@
-//! The role `watcher`: informs other systems about changes of any resource, and lets their hooks process objects. The
-//! systems need no watch of their own.
+//! The role `watcher`: informs other systems about changes of any resource, and lets their hooks process objects. So
+//! these systems need no watch of their own.
 //!
 //! This crate owns the actions on events. Filters choose events; each chosen event is sent (`watch`), or its object is
 //! sent to a hook (`reconcile`), or the object's deletion waits for a hook (`finalize`). `service-watch` owns the view

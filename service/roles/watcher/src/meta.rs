@@ -1,8 +1,8 @@
 //! The metadata of objects that filters and finalizers need.
 //!
 //! A user with write access to a watched resource may put a megabyte into an object's metadata. So labels and
-//! annotations that no filter uses are dropped, and values are kept as hashes, because filters only compare them. The
-//! metadata that a hook gets about a deleted object is limited too.
+//! annotations that no filter uses are dropped, and values are kept as hashes, because filters only compare values. The
+//! metadata of a deleted object that a hook gets is limited too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 /// The annotation in which `kubectl apply` stores a copy of the object; no action needs it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Maximum number of bytes of labels, and of annotations, that are kept for a hook about deleted objects; nearly all
-/// objects have less.
+/// objects have fewer bytes.
 const LAST_BYTES_MAX: usize = 2 << 10;
 /// Maximum number of bytes of an object's finalizers that are kept: enough for some dozens. An object with more
 /// finalizers is read again before a change.
@@ -39,11 +39,11 @@ pub struct Wanted {
 pub struct Meta {
     pub labels: Named,
     pub annotations: Named,
-    /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// `metadata.finalizers`, if an action needs them. If there are too many finalizers, only our own is kept.
+    /// `metadata.finalizers`, if an action needs them. If there are too many finalizers, only the action's own
+    /// finalizer is kept.
     pub finalizers: Box<[Box<str>]>,
-    /// Whether there are too many finalizers to keep.
+    /// Whether the object has too many finalizers to keep them all.
     pub crowded: bool,
     /// Short labels and annotations as JSON, if a hook gets them.
     last: Option<Box<str>>,
@@ -110,7 +110,7 @@ impl Meta {
         }
     }
 
-    /// Bytes of memory of the metadata besides the struct itself.
+    /// Number of bytes of memory of the metadata, without the struct itself.
     pub fn bytes(&self) -> usize {
         let finalizers = self.finalizers.iter().map(|one| size_of::<Box<str>>() + one.len()).sum::<usize>();
         let named = (self.labels.0.len() + self.annotations.0.len()) * size_of::<(Arc<str>, ValueDigest)>();
@@ -141,8 +141,8 @@ fn last(raw: &RawObject<'_>) -> Option<Box<str>> {
     (!kept.is_empty()).then(|| Value::from(kept).to_string().into())
 }
 
-/// Calls `show` with every pair of a map of strings whose key is wanted. Other values are skipped, and a map with other
-/// types has no pairs.
+/// Calls `show` with every pair whose key is wanted, if `text` is a map of strings. Values that are no strings are
+/// skipped, and a text that is no map has no pairs.
 fn each(text: &str, is_wanted: &mut dyn FnMut(&str) -> bool, show: &mut dyn FnMut(&str, &str)) {
     // The result is ignored: a broken map was shown up to its fault.
     let _ = Pairs { is_wanted, show }.deserialize(&mut serde_json::Deserializer::from_str(text));
@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for Pairs<'_> {
     }
 }
 
-/// An object with only its metadata, in the API server's form.
+/// An object with only its metadata, as the API server would send it.
 pub fn partial(object: &Object<Meta>) -> Value {
     let last = object.body.last.as_ref().and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or_default();
     let map = |name: &str| last.get(name).cloned().unwrap_or_else(|| json!({}));
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!((&bare.body.labels, bare.body.deleting), (&Named::default(), false));
     }
 
-    /// For an object with much metadata, only the limited part that actions need is kept.
+    /// If an object has much metadata, only the limited metadata that actions need is kept.
     #[test]
     fn what_nobody_asked_for_is_not_kept() {
         let big = "x".repeat(250 << 10);

@@ -1,4 +1,4 @@
-//! The metrics of the watcher role. The label values are the configured actions and closed lists.
+//! The metrics of the watcher role. The label values are the names of configured actions, and closed lists.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -25,7 +25,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_watcher`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_watcher");

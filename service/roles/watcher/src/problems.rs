@@ -1,7 +1,8 @@
-//! The state of receivers and hooks for the health endpoints: which of them accept nothing, since when, and why.
+//! The state of receivers and hooks for the health endpoints: which receivers and hooks accept nothing, since when, and
+//! why.
 //!
-//! Liveness and readiness do not depend on this state, because another process of this service would have the same
-//! problem. The watches' own probes report whether watches make progress.
+//! Liveness and readiness do not depend on receivers and hooks, because another process of this service would have the
+//! same problem. The watches' own probes report whether watches make progress.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use service_core::edge::Probe;
 
-/// After this time, a problem gets a health note. A receiver that restarts is back sooner.
+/// After ten seconds, a problem gets a health note. A receiver that restarts accepts calls sooner.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
 /// The state of an action's receiver or hook.
@@ -36,7 +37,6 @@ struct Line<'a> {
 pub struct Problems(Mutex<BTreeMap<Arc<str>, Way>>);
 
 impl Problems {
-    /// Records an accepted call.
     pub fn taken(&self, action: &Arc<str>) {
         let mut ways = self.0.lock();
         let way = ways.entry(Arc::clone(action)).or_default();

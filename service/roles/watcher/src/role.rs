@@ -1,4 +1,4 @@
-//! The watcher role: its section, its watches, its queues, and its end.
+//! The watcher role: its configuration section, its watches and its queues.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source 
     if streamed { source.streamed() } else { source }
 }
 
-/// Replaces the filters of actions for later events.
+/// Replaces the filters of actions; later events use the new filters.
 fn reload(mut running: Watcher, filters: Vec<Arc<RwLock<Filter>>>) -> Reload {
     Box::new(move |fresh| {
         let Some(fresh) = fresh.find::<Watcher>() else { return Ok(Vec::new()) };

@@ -1,8 +1,8 @@
 //! Sends events to a receiver as JSON lines in the order of the events, until they are accepted.
 //!
-//! This module owns the queue of a receiver. The queue is limited, and nothing in it is dropped: while it is full, the
-//! watch waits, and the API server keeps later events. All actions with one receiver share a queue, so that each
-//! object's events stay in order.
+//! This module owns the queue of a receiver. The queue is limited, and no line in it is dropped: while the queue is
+//! full, the watch waits, and the API server keeps later events. All actions with the same receiver share a queue, so
+//! that the events of each object stay in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,23 +20,23 @@ use crate::meta::Meta;
 use crate::metrics::Metrics;
 use crate::problems::Problems;
 
-/// Maximum number of lines that wait in the queue; a relist of some thousand objects fits. The next constant limits
-/// their bytes, because names may be long.
+/// Maximum number of lines (events) that wait in the queue: enough for a relist of some thousand objects. `QUEUE_BYTES`
+/// limits the bytes of these lines, because names may be long.
 const QUEUE_LINES: usize = 4096;
 const QUEUE_BYTES: usize = 1 << 20;
-/// Number of bytes of memory for a line besides its text.
+/// Number of bytes of memory for a line, without its text.
 const LINE_BYTES: usize = 64;
 const BATCH_LINES: usize = 500;
-/// How long a line waits for others to share its call.
+/// Time for which a line waits for further lines in its call.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
-/// Limit of the delay before the second attempt. The limit doubles each time, and the delay is drawn at random below
-/// it; the next constant is the largest limit.
+/// Upper limit of the delay before the second attempt. The limit doubles with each attempt up to [`RETRY_MAX`], and the
+/// delay is random between zero and the limit.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Time for sending the rest of the queue when the process ends.
+/// Time for sending the remaining lines when the process ends.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// One event as it is sent. The test harness reads such a line as an observation.
+/// One event as it is sent to the receiver. The test harness reads such a line as an observation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -56,7 +56,7 @@ struct Queued {
     _bytes: OwnedSemaphorePermit,
 }
 
-/// The sender of a receiver's queue.
+/// The sender that adds lines to a receiver's queue.
 #[derive(Clone)]
 pub struct Entrance {
     queue: mpsc::Sender<Queued>,
@@ -65,7 +65,7 @@ pub struct Entrance {
 
 /// The task that sends the lines in the queue; the caller must run it.
 pub struct Delivery {
-    /// The first action with this receiver. Metrics and logs use the first action's name for all actions with this
+    /// The first action that uses this receiver. Metrics and logs use the first action's name for all actions with this
     /// receiver.
     action: Arc<str>,
     hook: Hook,
@@ -74,7 +74,7 @@ pub struct Delivery {
     metrics: Metrics,
 }
 
-/// The name of a kind of change in lines.
+/// The name of a kind of change in the lines that are sent.
 pub fn name(change: Change) -> &'static str {
     match change {
         Change::Added => "added",
@@ -99,8 +99,8 @@ pub fn queue(action: &str, hook: Hook, board: Arc<Problems>, metrics: Metrics) -
 }
 
 impl Entrance {
-    /// Queues an event for the receiver. If the queue is full, the result is a future that is ready when there is
-    /// memory for the event.
+    /// Adds an event to the receiver's queue. If the queue is full, the result is a future that is ready when the queue
+    /// has memory for the event.
     pub fn tell(&self, action: &Arc<str>, resource: &str, event: &Event<Meta>) -> Backpressure {
         let object = &event.object;
         let line = Line {
@@ -135,7 +135,8 @@ impl Entrance {
 }
 
 impl Delivery {
-    /// Sends lines until every sender is gone and the queue is empty, or until the time for sending at the end is over.
+    /// Sends lines until every sender is dropped and the queue is empty. After the drop, failed lines are sent again
+    /// for at most `FLUSH_MAX`.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut flush = None;
@@ -164,7 +165,7 @@ impl Delivery {
         }
     }
 
-    /// Sends a batch until it is accepted; returns whether to continue.
+    /// Sends a batch until the receiver accepts it; returns whether to continue.
     async fn deliver(&self, batch: &[Queued], flush: &mut Option<Instant>) -> bool {
         let body: String = batch.iter().flat_map(|told| [&*told.line, "\n"]).collect();
         let body = Bytes::from(body);

@@ -12,10 +12,11 @@ use crate::meta::Meta;
 
 #[derive(Debug, Clone)]
 pub struct Pending {
-    /// The change that caused the processing. A new object keeps the change `Added` until it was sent once.
+    /// The change of the object that caused the processing. A new object keeps the change `Added` until it was sent to
+    /// the hook once.
     pub change: Change,
     pub object: Arc<Object<Meta>>,
-    /// Whether the hook has already agreed to the deletion, so that only a write is left.
+    /// Whether the hook has already agreed to the deletion, so that only the finalizer must be removed.
     pub approved: bool,
     pub attempts: usize,
 }
@@ -25,9 +26,10 @@ pub struct Pending {
 pub enum Visited {
     /// Nothing is left to do; the text is the outcome in metrics.
     Done(&'static str),
-    /// The object must be processed again. If the server demanded a delay, that must pass first.
+    /// The object must be processed again, and the text says why. If the server or hook demanded a delay, that time
+    /// must pass first.
     Later(String, Option<Duration>),
-    /// Processing the same state again cannot succeed.
+    /// Processing the same state of the object again cannot succeed.
     Never(String),
 }
 

@@ -1,7 +1,8 @@
 //! The queue of objects for an action: the order of the objects, and the handling of failures.
 //!
-//! This module owns the queue and the state of each object in it. An object waits once, however often it changes: its
-//! latest state is processed. The number of waiting objects is limited; above the limit, the watch waits.
+//! This module owns the queue and the state of each object in it. An object waits only once, however often it changes,
+//! and its latest state is processed. The number of waiting objects is limited; while the limit is reached, the watch
+//! waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,17 +23,17 @@ use crate::visit::{Pending, Tools, Visited};
 use crate::{finalize, reconcile};
 
 /// Maximum number of waiting objects, with some 300 bytes each: one and a half times the number of objects in the
-/// largest measured watch. The bytes of all waiting objects are limited too, because deleted objects are kept only here
-/// and may be larger.
+/// largest measured watch. The bytes of all waiting objects are limited too, because deleted objects are kept only in
+/// this queue and may be larger.
 const PENDING_MAX: usize = 75_000;
 const PENDING_BYTES_MAX: usize = 24 << 20;
-/// Delay between attempts of `finalize` for actions that set no delays.
+/// Delay between attempts of `finalize`, if the action's configuration sets no delays.
 const ENDLESS: Duration = Duration::from_mins(1);
 
 /// The kinds of actions on objects.
 #[derive(Debug)]
 pub enum Task {
-    /// Sends the latest state to the hook.
+    /// Sends the latest state of an object to the hook.
     Reconcile,
     /// Keeps the object until the hook has agreed to its deletion.
     Finalize(Box<str>),
@@ -66,7 +67,7 @@ impl Waiting {
     }
 }
 
-/// Bytes of memory of a waiting object: its texts, its entries in maps and queues, and the struct itself.
+/// Number of bytes of memory of a waiting object: its texts, its entries in maps and queues, and the struct itself.
 fn bytes(pending: &Pending) -> usize {
     let object = &pending.object;
     let texts = object.key.namespace.len() + object.key.name.len() + object.uid.len() + object.version.len();
@@ -78,7 +79,7 @@ pub struct Work {
     task: Task,
     retries: Vec<Duration>,
     queue: Queue,
-    /// A semaphore that all objects share if the queue key is `Global`.
+    /// A semaphore for one object at a time, if the queue key is `Global`.
     one_by_one: Option<Arc<Semaphore>>,
     pending: Mutex<Waiting>,
     freed: Notify,
@@ -133,7 +134,7 @@ impl Work {
         Some(room.boxed())
     }
 
-    /// Drops an object that is gone or no longer matches.
+    /// Drops an object from the queue, because it is gone or no longer matches the filter.
     pub fn forget(&self, key: &Key) {
         let mut pending = self.pending.lock();
         if pending.remove(key).is_none() {
@@ -167,7 +168,6 @@ impl Work {
         true
     }
 
-    /// Processes objects until the queue is closed.
     pub async fn run(self: Arc<Self>) {
         while let Some(turn) = self.queue.next().await {
             let pending = self.pending.lock().objects.get(&turn.key).cloned();
@@ -184,7 +184,7 @@ impl Work {
         }
     }
 
-    /// Closes the queue; workers finish their objects.
+    /// Closes the queue; workers finish their present objects.
     pub fn close(&self) {
         self.queue.close();
     }
@@ -224,7 +224,7 @@ impl Work {
         }
     }
 
-    /// The delay before the next attempt after `before` failures; `None` if no attempt is left.
+    /// The delay before the next attempt after `before` failures in a row; `None` if no attempt is left.
     fn wait(&self, before: usize) -> Option<Duration> {
         let wait = self.retries.get(before).copied();
         match self.task {
@@ -234,8 +234,8 @@ impl Work {
         }
     }
 
-    /// Drops the object, or sets the time of its next processing. A change that came during the processing is already
-    /// queued separately.
+    /// Drops the object after its processing, or sets the time of its next processing. A change that came during the
+    /// processing is already queued separately.
     fn settle(&self, key: &Key, visited: &Pending, wait: Option<Duration>) {
         let mut pending = self.pending.lock();
         let Some(known) = pending.objects.get_mut(key) else { return };
@@ -274,7 +274,7 @@ mod tests {
         Pending { change: Change::Deleted, object: Arc::new(object(&text)), approved: false, attempts: 0 }
     }
 
-    /// The limit in bytes allows the usual number of small objects and fewer large objects. An object that leaves the
+    /// The limit in bytes allows the usual number of small objects, but fewer large objects. An object that leaves the
     /// queue frees all its bytes.
     #[test]
     fn what_waits_has_a_bound_in_bytes() {

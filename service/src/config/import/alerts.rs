@@ -2,12 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-/// Alert templates that have the same name in this service.
+/// Alert templates that have the same name in Connaisseur and this service.
 const TEMPLATES: [&str; 5] = ["slack", "opsgenie", "keybase", "msteams", "ecs-1-12-0"];
-/// Keys of a receiver that mean the same in this service.
+/// Keys of a receiver that mean the same in Connaisseur and this service.
 const SAME: [&str; 2] = ["priority", "failIfAlertSendingFails"];
 
-/// Translates Connaisseur's section `alerting` to this service's section `alerting`.
 pub fn translate(alerting: &Value, left: &mut Vec<String>) -> Option<Value> {
     let mut alerts = Map::new();
     if let Some(cluster) = alerting.get("clusterIdentifier").and_then(Value::as_str) {

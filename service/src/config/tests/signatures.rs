@@ -21,7 +21,8 @@ fn rule(rule: &str) -> Rule {
     config.policy.rules.into_iter().next().unwrap()
 }
 
-/// Tests Connaisseur's keys in `with` of a cosign rule: accepted roots, threshold and the treatment of the image.
+/// Connaisseur's keys in `with` of a cosign rule select the accepted roots, the threshold and the treatment of the
+/// image.
 #[test]
 fn with_means_what_it_means_to_connaisseur() {
     let named = |name: &str| Roots::Named(vec![name.to_owned()]);
@@ -54,8 +55,8 @@ fn with_means_what_it_means_to_connaisseur() {
     assert!(rule("mode: resolve").with.is_none() && rule("mode: resolve, recheck: always").validator.is_none());
 }
 
-/// If a validator is named `default`, every other rule must say whether it uses that validator: a missing key is
-/// ambiguous.
+/// If a validator is named `default`, every other rule must say whether it uses that validator, because a missing key
+/// is ambiguous.
 #[test]
 fn a_rule_beside_the_default_validator_says_whether_it_asks() {
     let root = format!("{{name: default, key: {PEM}}}");

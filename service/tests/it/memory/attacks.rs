@@ -13,11 +13,11 @@ use tokio::net::TcpSocket;
 use super::process::Process;
 use crate::admission::{pod, review};
 
-/// How long the last byte of a body is held back.
+/// Time for which the last byte of a body is held back.
 const HELD: Duration = Duration::from_secs(2);
 
 /// Sends a review of `bytes` bytes from the address 127.0.0.`last`, and holds back the last byte for a while. Returns
-/// the status of the answer.
+/// the HTTP status of the answer.
 pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("127.0.0.{last}:0").parse().unwrap()).unwrap();
@@ -49,8 +49,8 @@ pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     tokio::join!(write, read).1
 }
 
-/// A review of a Pod of 500 images that no other Pod has, and for which `host` never answers. All such Pods belong to
-/// one tenant.
+/// A review of a Pod of 500 images that no other Pod has, and for which `host` never answers. All Pods of this attack
+/// belong to one tenant.
 pub fn pod_of_many(host: &str, number: usize) -> Value {
     let images: Vec<String> = (0..500).map(|image| format!("{host}/hang/team-{number}/app-{image}:1")).collect();
     let mut review = review("v1", &pod(&images.iter().map(String::as_str).collect::<Vec<_>>()));

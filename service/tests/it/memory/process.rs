@@ -13,7 +13,8 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 
 use crate::support::deadline;
 
-/// The path of the optimized build, at which a soak expects it; `LONGHAUL_SERVICE_BINARY` names another path.
+/// The path of the program: `LONGHAUL_SERVICE_BINARY`, else in the folder `LONGHAUL_PROGRAMS`, else cargo's build for
+/// tests.
 fn binary() -> PathBuf {
     let named = std::env::var_os("LONGHAUL_SERVICE_BINARY").map(PathBuf::from);
     let built = || std::env::var_os("LONGHAUL_PROGRAMS").map(|folder| Path::new(&folder).join("longhaul-service"));
@@ -28,7 +29,7 @@ pub struct Process {
     _folder: tempfile::TempDir,
 }
 
-/// The peak of a process' memory, and how it was measured.
+/// The peak of a process' memory in bytes, and how it was measured.
 pub struct Peak {
     pub bytes: u64,
     pub of: &'static str,
@@ -101,7 +102,7 @@ impl Process {
         self.group.is_some()
     }
 
-    /// Ends the process, which must still run; returns the peak.
+    /// Ends the process, which must still run; returns the peak of its memory.
     pub fn stop(mut self) -> Peak {
         assert!(self.child.try_wait().unwrap().is_none(), "it was killed");
         let peak = match &self.group {
@@ -121,8 +122,8 @@ impl Drop for Process {
     }
 }
 
-/// The peak without pages of files. In an unoptimized program, those pages are half of the limit, and the kernel can
-/// take them back.
+/// The peak of the process' resident memory without pages of files. In an unoptimized program, pages of files are half
+/// of the limit, and the kernel can take them back.
 fn resident_peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let bytes = |key: &str| {
@@ -133,7 +134,7 @@ fn resident_peak(process: u32) -> u64 {
 }
 
 impl Group {
-    /// A control group with this limit, for cgroup v1 or v2; `None` if none can be created.
+    /// A control group with this limit, for cgroup v1 or v2; `None` if no group can be created.
     fn new(limit_bytes: u64) -> Option<Self> {
         let name = format!("longhaul-test-{}-{}", std::process::id(), rand::random::<u32>());
         let (root, limit, peak) = [

@@ -20,7 +20,7 @@ use crate::alerts::receiver;
 use crate::support::registry::Registry;
 use crate::support::{PATIENCE, Server, deadline, kubeconfig, status};
 
-/// Sends reviews of Pods with 500 images each, all with different names; each is refused at once.
+/// Sends reviews of Pods with 500 images each, all with different names; each review is refused at once.
 async fn refused_pods(process: &Process) {
     let clients: Vec<_> = (0..8).map(|_| process.client()).collect();
     let each = clients.iter().enumerate().map(async |(at, client)| {
@@ -104,8 +104,8 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
     held_within_the_limit(process, "calls");
 }
 
-/// An API server with 280 `ConfigMap`s that have an annotation of 250 KB each. The server lists the objects in one
-/// page, whatever page size is requested, or as a stream.
+/// An API server with 280 `ConfigMap`s, each with an annotation of 250 KB. The server lists the objects in one page,
+/// whatever page size is requested, or as a stream.
 async fn annotated() -> Server {
     let item = |number: usize| {
         let metadata = json!({

@@ -47,7 +47,8 @@ async fn r14_a_list_is_sorted_and_empty_is_an_empty_array() {
     world.app.stop().await;
 }
 
-/// A replica count is written through the scale subresource, and the messages are those that the API prescribes.
+/// A replica count is written through the scale subresource, and the messages are the ones that the API description
+/// prescribes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r13_a_count_is_set_through_the_scale_subresource() {
     let world = world().await;
@@ -129,7 +130,7 @@ async fn a_conflict_is_another_turn_and_many_are_told() {
     world.app.stop().await;
 }
 
-/// If a caller names a revision, its write changes exactly this revision or is refused.
+/// If a caller names a revision, its write changes the Deployment at exactly this revision or is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_of_what_was_seen_does_not_overwrite_what_was_not() {
     let world = world().await;

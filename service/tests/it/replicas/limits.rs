@@ -57,7 +57,7 @@ async fn r34_all_together_have_a_limit() {
     world.app.stop().await;
 }
 
-/// The number of calls in work is limited; a call that waits for an observation counts.
+/// The number of calls at one time is limited, including calls that wait until the cache shows a change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_in_work_have_a_limit() {
     let api = Deployments::start().await;
@@ -90,7 +90,7 @@ async fn said(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String
     String::from_utf8_lossy(&said[..count]).into_owned()
 }
 
-/// If a body is too large or not expected, the client gets the answer even while it is still sending.
+/// If a body is too large or not expected, the client gets the answer even while it is still sending the body.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_sends_too_much_is_told_so() {
     let api = Deployments::start().await;
@@ -131,8 +131,8 @@ async fn a_request_names_one_host() {
     world.app.stop().await;
 }
 
-/// A body that is announced as too large is refused unread. A body that grows too large is cut off. A call whose body
-/// does not arrive is ended at its deadline.
+/// A body that is announced as too large is refused without being read. A body that grows too large is cut off. A call
+/// whose body does not arrive is ended at its deadline.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_and_heads_have_limits_and_deadlines() {
     let api = Deployments::start().await;

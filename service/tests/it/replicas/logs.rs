@@ -95,7 +95,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a service in such a way that every kind of event is logged at least once.
+/// Runs a service so that every kind of event is logged; returns the log, and texts that it must not contain.
 async fn life(format: &str) -> (String, Vec<String>) {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));

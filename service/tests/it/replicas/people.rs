@@ -1,4 +1,4 @@
-//! Tests of tools that people use with the API that scales Deployments: curl, the client, make, and the OpenAPI
+//! Tests of tools with which people use the API that scales Deployments: curl, the client, make, and the OpenAPI
 //! description.
 
 use std::path::Path;
@@ -37,7 +37,7 @@ async fn r23_r24_curl_drives_it() {
     world.app.stop().await;
 }
 
-/// `service/tests/api.sh` fails with a message if there is no server.
+/// `service/tests/api.sh` fails with a message if no server answers.
 #[test]
 fn r24_the_script_fails_where_nobody_serves() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,8 +145,8 @@ async fn the_description_is_that_of_what_is_served() {
     world.app.stop().await;
 }
 
-/// Schemathesis finds no fault: it sends requests that the OpenAPI description allows, and many that the description
-/// forbids.
+/// Schemathesis finds no fault when it sends requests that the OpenAPI description allows, and many that the
+/// description forbids.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow: some hundred requests of a program in Python"]
 async fn the_description_holds_against_schemathesis() {

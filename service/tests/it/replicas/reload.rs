@@ -136,7 +136,7 @@ async fn r27_a_list_that_is_out_of_date_is_enforced() {
     world.app.stop().await;
 }
 
-/// Unusable files are ignored: the former revocation list stays in force.
+/// If a changed file is unusable, the former revocation list stays in force.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_list_leaves_the_old_one_in_force() {
     let world = world("").await;
@@ -153,7 +153,8 @@ async fn a_broken_list_leaves_the_old_one_in_force() {
     world.app.stop().await;
 }
 
-/// All files are replaced at once, as in a mounted Secret, while calls are sent without pause; none fails.
+/// All certificate files are replaced at once, as in a mounted Secret, while calls are sent without pause; no call
+/// fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r28_a_rotation_drops_no_connection() {
     let world = world("").await;
@@ -223,7 +224,8 @@ async fn an_authority_that_goes_takes_its_clients_with_it() {
     world.app.stop().await;
 }
 
-/// The configuration allows names for each verb. A changed list of names applies to calls on open connections.
+/// The configuration lists the permitted names of callers for each verb. A changed list of names applies to calls on
+/// open connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
     let names =
@@ -250,7 +252,7 @@ async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
     world.app.stop().await;
 }
 
-/// While the new process serves, the old one is stopped; every call is answered by one of them.
+/// While a new process already serves, the old process is stopped; every call is answered by one of the two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r36_a_rolling_upgrade_loses_no_call() {
     let World { api, app: old, folder } = world("").await;

@@ -141,7 +141,7 @@ async fn r30_the_suites_are_chosen() {
     assert!(error.contains("is none of TLS 1.3: use TLS_"), "{error}");
 }
 
-/// There is no listener without TLS: a client without TLS gets no answer.
+/// The service has no listener without TLS: a client without TLS gets no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r18_nothing_is_told_without_tls() {
     let world = World::start("").await.listed().await;
@@ -231,7 +231,7 @@ fn today() -> (i32, u8, u8) {
     (year, 1, 2)
 }
 
-/// With `crlRequired`, clients of an authority without a revocation list are refused.
+/// With `crlRequired`, clients are refused if their authority has no revocation list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r29_a_list_of_revoked_certificates_can_be_required() {
     let folder = tempfile::tempdir().unwrap();
@@ -251,7 +251,8 @@ async fn r29_a_list_of_revoked_certificates_can_be_required() {
     world.app.stop().await;
 }
 
-/// A key file that everybody may read is refused at the start. The message names the file and shows no part of the key.
+/// A key file that every user may read is refused at the start. The error message names the key file and shows nothing
+/// of its content.
 #[test]
 fn r33_a_key_that_others_can_read_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;

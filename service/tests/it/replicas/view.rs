@@ -10,7 +10,7 @@ use crate::support::PATIENCE;
 use crate::support::api::Fault;
 use crate::support::deployments::Deployments;
 
-/// After the first list, reads send no requests to the API server.
+/// After the first list, reads of replica counts send no requests to the API server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r01_reads_cause_no_calls_to_the_api_server() {
     let api = Deployments::start().await;

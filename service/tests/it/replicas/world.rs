@@ -1,5 +1,5 @@
-//! Common code of the tests of the API that scales Deployments: a service with certificates of `certs dev`, and clients
-//! for each of them.
+//! Common code of the tests of the API that scales Deployments: a service with certificates of `certs dev`, and a
+//! client for each certificate.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ use crate::support::{PATIENCE, kubeconfig, until};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_longhaul-service");
 
-/// A rate limit that no test reaches: tests send calls without pause, and should not fail because of a rate.
+/// A rate limit that no test reaches, because tests send calls without pause.
 const UNHURRIED: &str =
     ", rate: {client: {perSecond: 1000000, burst: 1000000}, all: {perSecond: 1000000, burst: 1000000}}";
 
-/// The section `replicas` with certificates of `certs dev`; `more` is appended.
+/// The section `replicas` with certificates of `certs dev`; the text `more` is appended.
 pub fn section(more: &str) -> String {
     format!(
         "replicas: {{listen: \"127.0.0.1:0\", certificate: server.crt, key: server.key, clientCA: [ca.crt], crl: [crl.pem]{more}}}\n"
@@ -115,8 +115,8 @@ impl World {
         Caller::connect(self.address(), self.tls(name)).await.unwrap()
     }
 
-    /// Whether a call with these settings gets status 200. In TLS 1.3, a client learns late that its certificate is
-    /// refused.
+    /// Whether a call with these TLS settings gets status 200. A call is needed, because in TLS 1.3 a client learns
+    /// late that its certificate is refused.
     pub async fn lets_in(&self, tls: ClientConfig) -> bool {
         let Ok(caller) = Caller::connect(self.address(), tls).await else { return false };
         matches!(caller.try_call("GET", "/api/v1/health", None, &[]).await, Ok(answer) if answer.code == 200)
@@ -203,7 +203,7 @@ pub fn identity(certificate: &Path, key: &Path) -> Identity {
 /// Time in which an answer may still arrive after the end of its connection.
 const LAST_ANSWER: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// One open connection.
+/// One open connection of a client.
 pub struct Caller {
     send: tokio::sync::Mutex<SendRequest<Full<Bytes>>>,
     pub resumed: bool,

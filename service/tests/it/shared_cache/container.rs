@@ -117,7 +117,8 @@ fn found(name: &str) -> Option<PathBuf> {
 }
 
 /// A process finds the verdicts of another process in the container's Redis. While the container is stopped, each
-/// process verifies alone, and every signed image runs. After the restart, processes find the stored verdicts again.
+/// process verifies alone, and every signed image runs. After the container's restart, processes find the stored
+/// verdicts again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_stops_costs_verdicts_that_are_found_anew() {
     let Some(redis) = Container::start().await else { return };

@@ -23,19 +23,19 @@ pub struct World {
     pub version: u64,
     uids: u64,
     pub packages: BTreeMap<String, Value>,
-    /// Every change: its version, whether it concerns a package, and the event.
+    /// Every change of an object: its version, whether the object is a package, and the event.
     log: Vec<(u64, bool, String)>,
     pub policies: BTreeMap<String, Value>,
     pub events: Vec<Value>,
     pub watch_faults: VecDeque<Fault>,
     pub list_failures: VecDeque<u16>,
-    /// Statuses with which the next writes to network policies fail.
+    /// HTTP statuses with which the next writes to network policies fail.
     pub policy_failures: VecDeque<u16>,
     /// The only Lease, and statuses with which the next writes to it fail.
     pub lease: Value,
     pub lease_failures: VecDeque<u16>,
-    /// Objects of the core group and of `apps` by path. A number in the place of an object is the status with which
-    /// requests for it are answered.
+    /// Objects of the core group and of `apps` by path. If a number stands in place of an object, requests for the
+    /// object get this status.
     pub core: BTreeMap<String, Value>,
     pub requests: Vec<(Instant, String)>,
     pub witnessed: Vec<Value>,
@@ -47,12 +47,12 @@ pub struct Api {
     pub world: Arc<Mutex<World>>,
     moved: watch::Sender<u64>,
     pub server: Server,
-    /// The receiver of observations, which speaks HTTP/1.1 even if the API server speaks HTTP/2.
+    /// The receiver of observations, which uses HTTP/1.1 even if the API server uses HTTP/2.
     witness: Server,
 }
 
 impl World {
-    /// Stores the object with a new version and returns it.
+    /// Stores the package `object` with a new version and returns it.
     fn commit(&mut self, kind: &str, key: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
@@ -65,7 +65,7 @@ impl World {
         object
     }
 
-    /// Stores a network policy as [`Self::commit`] stores a package.
+    /// Stores the network policy `object` with a new version and returns it.
     fn commit_policy(&mut self, kind: &str, mut object: Value) -> Value {
         self.version += 1;
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
@@ -147,7 +147,7 @@ impl Api {
         self.wake();
     }
 
-    /// Writes a spec that a CRD schema would refuse.
+    /// Writes a package's spec that a CRD schema would refuse.
     pub fn break_spec(&self, name: &str) {
         self.edit(name, |object| {
             object["metadata"]["generation"] = (object["metadata"]["generation"].as_i64().unwrap() + 1).into();

@@ -19,9 +19,9 @@ use super::{Body, Server, status};
 /// A fault of the next write, or of the next read of a scale.
 #[derive(Debug, Clone)]
 pub enum Trouble {
-    /// The request gets this status and message.
+    /// The request gets this HTTP status and message.
     Status(u16, &'static str),
-    /// Another client writes this count just before the write.
+    /// Another client writes this replica count just before the write.
     Overtaken(i64),
     /// The write is never answered.
     Swallow,
@@ -35,7 +35,7 @@ pub struct World {
     pub watch_faults: VecDeque<Fault>,
     pub list_failures: VecDeque<u16>,
     pub trouble: VecDeque<Trouble>,
-    /// Method, path and query of every request.
+    /// Method, path and query of every received request.
     pub requests: Vec<String>,
     /// Delay before each event of a watch is sent.
     pub lag: Duration,
@@ -106,7 +106,7 @@ impl Deployments {
         self.wake();
     }
 
-    /// Writes a count as another client would.
+    /// Writes a replica count as another client would.
     pub fn scale(&self, key: &str, replicas: i64) {
         scale(&mut self.world.lock(), key, replicas);
         self.wake();

@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The behaviour of the server after the head of a request. By default, it then closes the connection.
+/// The behaviour of the server after the head of a request. After the bytes, the server by default closes the
+/// connection.
 pub enum Answer {
     Bytes(Vec<u8>),
     /// Sends these bytes, then bytes without end.
@@ -19,7 +20,6 @@ pub enum Answer {
 
 type Behaviour = Arc<dyn Fn(&str) -> Answer + Send + Sync>;
 
-/// The running server; it ends on drop.
 pub struct Raw {
     pub address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
@@ -44,12 +44,11 @@ impl Raw {
         Self { address, heads, _tasks: tasks }
     }
 
-    /// The server's address, `host:port`.
     pub fn host(&self) -> String {
         self.address.to_string()
     }
 
-    /// The heads of all requests so far, header names in lower case.
+    /// The heads of all received requests, with header names in lower case.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().clone()
     }

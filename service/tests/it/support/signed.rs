@@ -34,7 +34,6 @@ pub struct World {
     /// Texts, each with a status: a request whose path contains the text gets this status; 0 means no answer.
     pub sick: Vec<(String, u16)>,
     pub delay: Duration,
-    /// Method and path of every request.
     pub requests: Vec<String>,
 }
 
@@ -112,7 +111,7 @@ impl Signed {
         format!("{}/{repository}:1", self.host())
     }
 
-    /// The requests since the last call of this function.
+    /// The requests that arrived since the last call of this function.
     pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.world.lock().requests)
     }
@@ -201,7 +200,7 @@ impl Signed {
         world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
     }
 
-    /// Loads a repository from `service/roles/verify/fixtures/registry`. The repository's referrers are those at the
+    /// Loads a repository from `service/roles/verify/fixtures/registry`. The repository's referrers are the ones at the
     /// fallback tag.
     pub fn load(&self, repository: &str, content: &Value) {
         let texts = |key: &str| -> Vec<(String, String)> {

@@ -23,9 +23,9 @@ pub enum Fault {
     Silence,
     /// The request is never answered.
     Swallow,
-    /// Status 200, then the end of the stream at once.
+    /// Status 200, then the stream ends at once.
     Empty,
-    /// Status 200 and this many events; then the connection breaks within a line.
+    /// Status 200 and this many events; then the connection breaks in the middle of a line.
     Torn(usize),
     /// Status 200 and all events except deletions.
     WithoutDeletions,
@@ -36,7 +36,6 @@ pub trait Log: Send + Sync + 'static {
     /// The events after the version `from`, the oldest first, each with its version.
     fn pending(&self, from: u64) -> Vec<(u64, String)>;
 
-    /// Delay before each event of a watch is sent.
     fn lag(&self) -> Duration {
         Duration::ZERO
     }
@@ -52,8 +51,8 @@ pub fn pairs(query: Option<&str>) -> BTreeMap<String, String> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// A page of a list, and its continue token, which is the last name of the page. Tests do not write while they list in
-/// pages.
+/// A page of a list, and its continue token, which is the last name of the page. Tests never write while they list in
+/// pages, so the page is right.
 pub fn page<'w>(objects: &'w BTreeMap<String, Value>, query: &BTreeMap<String, String>) -> (Vec<&'w Value>, String) {
     let limit = query.get("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
     let after = query.get("continue").map(|token| token.replace("%2F", "/").replace("%2D", "-")).unwrap_or_default();

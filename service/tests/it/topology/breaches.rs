@@ -1,4 +1,4 @@
-//! Tests of a validator that breaks the protocol: each fault has its own message, and none gives a verdict.
+//! Tests of a validator that breaks the protocol: each fault has its own message, and no faulty answer gives a verdict.
 
 use std::sync::Arc;
 use std::time::Duration;

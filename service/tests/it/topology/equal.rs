@@ -9,7 +9,7 @@ use crate::admission::{pod, post, review};
 use crate::support::Service;
 use crate::support::signed::{Key, Signed};
 
-/// The same service as one process and as several processes.
+/// The same service, once as one process and once as several processes.
 struct Both {
     one: Service,
     many: Service,

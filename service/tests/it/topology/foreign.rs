@@ -1,5 +1,5 @@
-//! Tests of the conformance kit with this project's role and with a validator in Python, and of a policy rule that uses
-//! the Python validator.
+//! Tests of the conformance kit with this project's validator role and with a validator in Python, and of a policy rule
+//! that uses the Python validator.
 
 use std::net::SocketAddr;
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! Tests of Gatekeeper's own client package with this project's provider (`gatekeeper/main.go`): each understands the
-//! other's messages.
+//! Tests of Gatekeeper's own client package (`gatekeeper/main.go`) with this project's provider: each understands the
+//! messages of the other.
 
 use std::path::Path;
 use std::process::Command;

@@ -80,7 +80,7 @@ async fn a_process_of_alerts_that_is_gone_delays_nothing_unless_nothing_is_admit
     );
 }
 
-/// A receiver for which reviews wait may belong to another process.
+/// Reviews can wait for a receiver that belongs to another process.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_of_the_other_process_may_decide() {
     let (registry, pki) = (Registry::start().await, Pki::new());

@@ -1,5 +1,5 @@
-//! Tests of connections to validators that stop, return, are replaced one by one, or get new keys or certificates, and
-//! of a start without validators.
+//! Tests of connections to validators that stop, come back, are replaced one by one, or get new keys or certificates,
+//! and of a start without validators.
 
 use std::time::{Duration, Instant};
 
@@ -95,8 +95,8 @@ async fn no_question_fails_while_validators_are_replaced() {
     assert!(asked > 50, "{asked}");
 }
 
-/// During a rollout, one process already trusts the new key and another does not. Each process answers by its own key;
-/// after the rollout, no old verdict is used.
+/// During a rollout, one validator process already trusts the new key and another does not. Each validator process
+/// answers by its own key; after the rollout, no old verdict is used.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_rollout_answers_both_and_another_trust_leaves_no_old_verdict() {
     let (key, stranger, pki) = (Key::new(), Key::new(), Pki::new());
@@ -174,8 +174,8 @@ async fn the_validators_own_image_starts_by_its_digest_alone() {
     }
 }
 
-/// A client without a certificate of the installation gets no answer. A manager whose certificate is replaced continues
-/// to work.
+/// A client without a certificate of the installation gets no answer. A process with the role admission whose
+/// certificate is replaced continues to work.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_addresses_and_files_are_refused_at_the_start() {
     let refused = |remote: Value| {

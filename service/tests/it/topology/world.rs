@@ -108,7 +108,7 @@ pub async fn validator(registry: &str, pki: &Pki, validators: &[Value]) -> Servi
     Service::start("validator", &text, Options::default()).await
 }
 
-/// Starts a manager, whose rules use the validators at `addresses`.
+/// Starts a process with the role admission, whose rules use the validators at `addresses`.
 pub async fn manager(registry: &str, pki: &Pki, addresses: &[SocketAddr], policy: &Value) -> Service {
     let remote = json!({"name": "default", "type": "remote", "remote": pki.remote(addresses)});
     Service::start("admission", &config(registry, &[remote], policy, &admission()), Options::default()).await

@@ -17,8 +17,8 @@ use service_core::wire;
 /// must not block the watch.
 const PAGES_MAX: u32 = 2000;
 
-/// Smallest page size, used after pages that were too slow. With [`PAGES_MAX`] pages, a list may have a hundred
-/// thousand objects.
+/// Smallest page size, used after larger pages were too slow. With [`PAGES_MAX`] pages of this size, a list may have a
+/// hundred thousand objects.
 const PAGE_LEAST: u32 = 50;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,13 +31,12 @@ pub enum ListError {
     /// client-go does.
     #[error("the continue token expired")]
     TokenExpired,
-    /// The list has too many pages.
     #[error("more than {PAGES_MAX} pages")]
     Endless,
 }
 
 impl ListError {
-    /// The time that the server tells the client to wait.
+    /// The time that the server tells the client to wait before a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Request(error) => error.retry_after(),
@@ -50,7 +49,7 @@ impl ListError {
         matches!(self, Self::Request(error) if error.is_ahead())
     }
 
-    /// Page size of the next attempt; 0 requests all objects at once.
+    /// Page size of the next attempt after this error; 0 requests all objects at once.
     pub fn next_page(&self, page: u32) -> u32 {
         match self {
             Self::TokenExpired => 0,

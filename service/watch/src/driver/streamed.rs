@@ -1,8 +1,8 @@
-//! A streamed list (`sendInitialEvents=true`, KEP-3157): one watch request for list and events. So the server never
-//! sends one answer with all objects.
+//! A streamed list (`sendInitialEvents=true`, KEP-3157): one watch request returns the list and the events after it. So
+//! the server never builds one answer with all objects.
 //!
-//! This module owns the query and the time limit of the list. If a server does not support streamed lists, or does not
-//! mark the end of the list, pages are requested instead.
+//! This module owns the query and the time limit of a streamed list. If a server does not support streamed lists, or
+//! does not mark the end of the list, pages are requested instead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
 
-/// Longest time without a byte before a streamed list is complete, as for a page.
+/// Longest time without a byte before a streamed list is complete: the same limit as for a page.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Longest time until a streamed list is complete. A server that never sends the final bookmark may send events for
 /// ever.
@@ -30,10 +30,9 @@ pub enum Error {
     Request(#[from] kube::Error),
     #[error("the stream broke: {0}")]
     Wire(#[from] wire::Error),
-    /// A line is longer than the limit.
+    /// A line of the stream is longer than the limit.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// The server has not reached the requested resource version.
     #[error("the server has not reached the version asked for")]
     Ahead,
     /// The server's answer is not a list.
@@ -42,8 +41,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the server may never support streamed lists, so that pages should be requested. An error that pages
-    /// would cause too gives `false`.
+    /// Whether the server may never support streamed lists, so that lists in pages should be requested. The result is
+    /// false for an error that a list in pages would meet too.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Request(error) => error.status().is_some_and(|status| {
@@ -55,7 +54,7 @@ impl Error {
         }
     }
 
-    /// The time that the server tells the client to wait.
+    /// The time that the server tells the client to wait before a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Request(error) => error.retry_after(),
@@ -78,7 +77,7 @@ pub async fn open(client: &Client, source: &Source, query: &str) -> Result<Strea
     }
 }
 
-/// The complete list, its open stream, and the bytes that were already read from the stream.
+/// Returns the complete list, its open stream, and the bytes that were already read from the stream.
 pub async fn collect<K: Kind>(
     source: &Source,
     client: &Arc<Client>,

@@ -1,7 +1,7 @@
-//! The rules for taking a Lease, without I/O. Functions get the present time as an argument.
+//! The rules for taking a Lease, without I/O. The functions of this module get the present time as an argument.
 //!
-//! Invariant: another holder's Lease is taken only after it was unchanged for its whole duration on our own monotonic
-//! clock. The times in the Lease are never read.
+//! Invariant: a replica takes another holder's Lease only after the Lease was unchanged for its whole duration on the
+//! replica's own monotonic clock. The times in the Lease are never compared with a clock.
 
 use std::time::Duration;
 
@@ -18,13 +18,12 @@ const DURATION_MAX: Duration = Duration::from_hours(1);
 pub struct Record {
     /// The holder; empty or `None` means that the Lease has no holder.
     pub holder_identity: Option<String>,
-    /// How long the lease lasts without renewal.
+    /// Time for which the Lease is valid without renewal, in seconds.
     pub lease_duration_seconds: Option<i64>,
-    /// The time at which the holder got the Lease.
     pub acquire_time: Option<String>,
     /// The time of the last renewal; only a change of this text counts.
     pub renew_time: Option<String>,
-    /// The number of changes of the holder.
+    /// Number of times that the Lease got another holder.
     pub lease_transitions: Option<i64>,
 }
 
@@ -36,7 +35,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// A replica that has seen no Lease yet. The replica's own Leases last `duration`, in whole seconds.
+    /// A candidate that has seen no Lease yet. The Leases that the candidate takes last `duration`, in whole seconds.
     pub fn new(identity: String, duration: Duration) -> Self {
         Self { identity, duration, observed: None }
     }
@@ -49,7 +48,7 @@ impl Election {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).unwrap_or_default()
     }
 
-    /// Records the present Lease. Returns whether another replica became its holder.
+    /// Records the present Lease. Returns whether another replica became the holder of the Lease.
     pub fn observe(&mut self, record: Record, now: Instant) -> bool {
         if self.observed.as_ref().is_some_and(|(known, _)| *known == record) {
             return false;
@@ -74,7 +73,6 @@ impl Election {
         now.saturating_duration_since(*since) >= lasts
     }
 
-    /// The content of a Lease that this replica takes or renews.
     pub fn claim(&self, now: &Value) -> Value {
         let known = self.observed.as_ref().map(|(record, _)| record);
         let kept = known.filter(|record| record.holder_identity.as_ref() == Some(&self.identity));

@@ -15,17 +15,17 @@ use service_core::kube::Status;
 
 #[derive(Debug)]
 pub(super) enum Frame<K> {
-    /// ADDED or MODIFIED: only the store knows which of the two applies.
+    /// ADDED or MODIFIED: only a comparison with the store shows which of the two applies.
     Applied(Object<K>),
-    /// DELETED, with the version of the deletion.
+    /// DELETED; the object has the version of the deletion.
     Deleted(Object<K>),
-    /// All events up to this version have been sent.
+    /// All events up to `version` have been sent.
     Bookmark { version: Box<str>, initial_end: bool },
     /// The server no longer has the requested resource version.
     Expired,
     /// The server has not reached the requested resource version.
     Ahead,
-    /// The server reported any other error.
+    /// The server reported an error other than `Expired` and `Ahead`.
     Error { code: u16, retry_after_s: Option<u64>, message: String },
 }
 

@@ -14,7 +14,7 @@ use crate::items::{Items, ItemsError};
 use crate::object::{Key, Kind, Object, Package, RawObject};
 use crate::store::Store;
 
-/// A snapshot of all objects. The snapshot is complete after [`PageStep::Complete`].
+/// A snapshot of all objects. [`PageStep::Complete`] means that the snapshot is complete.
 #[derive(Debug)]
 pub struct Listing<K = Package> {
     pub items: BTreeMap<Key, Arc<Object<K>>>,
@@ -44,13 +44,11 @@ pub enum Streamed {
 pub enum PageError {
     #[error("not a list: {0}")]
     Json(#[from] serde_json::Error),
-    /// The list cannot be split into items.
     #[error("not a list: {0}")]
     Items(#[from] ItemsError),
     /// An item or the list lacks its identifying fields.
     #[error("a list or item without uid, name or resourceVersion")]
     Identity,
-    /// The pages belong to different snapshots.
     #[error("one list, two versions: {first} and {second}")]
     Mixed { first: Box<str>, second: Box<str> },
 }
@@ -70,7 +68,8 @@ struct RawListMeta<'a> {
     token: Option<String>,
 }
 
-/// A page that is being read. The page's items are added as they arrive; if the page ends early, the list is discarded.
+/// A page of a list that is being read. The page's items are added as they arrive; if the page ends early, the list is
+/// discarded.
 #[derive(Debug, Default)]
 pub struct ListPage {
     items: Items,
@@ -107,7 +106,7 @@ impl<K> Default for Listing<K> {
 }
 
 impl<K: Kind> Listing<K> {
-    /// Ends a page, after its items were added to the list.
+    /// Ends a page whose items were added to the list.
     fn ended(&mut self, page: ListPage) -> Result<PageStep, PageError> {
         let envelope = page.items.finish()?;
         let RawPage { metadata } = serde_json::from_slice(&envelope)?;
@@ -123,7 +122,7 @@ impl<K: Kind> Listing<K> {
         Ok(metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
     }
 
-    /// Adds a page that is completely in memory.
+    /// Adds a page that is completely in memory to the list.
     #[cfg(test)]
     pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
         let mut page = ListPage::default();
@@ -131,7 +130,7 @@ impl<K: Kind> Listing<K> {
         page.end(self)
     }
 
-    /// Handles a line of a streamed list. Changes before the end of the list belong to the list.
+    /// Handles a line of a streamed list. Changes that arrive before the end of the list are applied to the list.
     pub fn line(&mut self, line: &[u8], store: &Store<K>) -> Streamed {
         match Frame::parse(line, store) {
             Ok(Frame::Applied(object)) => self.add(object, store),

@@ -1,13 +1,13 @@
-//! The uids of recently deleted objects: a replayed older event must not restore a deleted object.
+//! The uids of recently deleted objects: with them, a replayed older event cannot restore a deleted object.
 //!
-//! The number of remembered uids is limited; the oldest uid is dropped.
+//! The number of remembered uids is limited; beyond the limit, the oldest uid is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::version::older;
 
-/// Maximum number of remembered uids, with about 150 bytes each. A replay repeats events that were sent only moments
-/// ago.
+/// Maximum number of remembered uids, with about 150 bytes each. So few uids are enough, because a replay repeats only
+/// events of the last moments.
 const TOMBS_MAX: usize = 2048;
 
 /// Uids of deleted objects, each with a version at which the object is known to be absent.

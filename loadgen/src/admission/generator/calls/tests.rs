@@ -9,7 +9,8 @@ use crate::admission::{Config, bench};
 use crate::open_loop::Planned;
 use crate::wire::Endpoint;
 
-/// Deadlines of ended calls are skipped, even if another call has the same key, and do not pile up.
+/// The list of deadlines skips those of ended calls, even if another call has the same key, and does not grow with
+/// them.
 #[test]
 fn only_calls_under_way_have_deadlines() {
     let call = |serial| Call {
@@ -74,8 +75,8 @@ fn a_call_that_is_over_waits_for_nothing() {
     assert!(generator.source.due(begun + Duration::from_hours(2), 0).is_none(), "nothing is planned after the stop");
 }
 
-/// The phases of a call add up to its whole time. The time to open a connection before the planned time does not count
-/// for the call.
+/// The phases of a call add up to its whole time. The time to open a connection before the planned time of a call does
+/// not count for the call.
 #[test]
 fn phases_add_up() {
     let planned = Instant::now() + Duration::from_hours(1);

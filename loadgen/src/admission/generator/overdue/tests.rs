@@ -28,8 +28,8 @@ fn who_has_nothing_more_to_read_gives_up_at_once() {
     assert!(overdue.over(Turn { more: false, ..TURN }));
 }
 
-/// Whatever data comes, timed-out calls are given up after as many loops as reading all waiting data takes. The count
-/// starts again for later calls.
+/// Whatever data comes, timed-out calls are given up after as many loops as the thread needs to read all waiting data.
+/// The count of loops starts again for later calls.
 #[test]
 fn what_never_ends_keeps_nobody_alive() {
     let mut overdue = Overdue::default();
@@ -103,8 +103,7 @@ fn counts(generator: &Generator) -> Counts {
     recorder.finish((1, 0), &generator.setup.corpus, false).counts
 }
 
-/// If the thread stands still from before the answer until an hour after the timeout, the answer is in the socket and
-/// counts.
+/// If the thread stands still until an hour after a call's timeout, an answer that is already in the socket counts.
 #[test]
 fn an_answer_that_is_there_counts_however_late_it_is_looked_at() {
     let (endpoint, answer) = webhook(0);
@@ -119,7 +118,7 @@ fn an_answer_that_is_there_counts_however_late_it_is_looked_at() {
     assert_eq!((counts.allowed, counts.timeout), (1, 0));
 }
 
-/// If no answer is in the socket after the same pause, the call has timed out.
+/// If no answer is in the socket after the same hour, the call has timed out.
 #[test]
 fn a_call_without_an_answer_is_over_after_the_same_stall() {
     let (endpoint, _silent) = webhook(0);

@@ -2,7 +2,7 @@
 //!
 //! `recorded.jsonl` contains the `request` of each review, without its uid, that kube-apiserver 1.20.2 sent to a
 //! webhook for `*/*`. `kubectl` and `curl` applied manifests of this crate, without controllers and without the
-//! `ServiceAccount` plugin. Where only the form of a review matters, its specs are left out.
+//! `ServiceAccount` plugin. Reviews in the file that only show the order and type of fields have no pod specs.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ fn objects_are_made_as_the_real_server_makes_them() {
     assert_eq!(compared.len(), 12, "{compared:?}");
 }
 
-/// The differences between two values, one line for each field.
+/// The differences between two JSON values, one line for each field.
 fn differences(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
@@ -133,8 +133,8 @@ fn align(kind: Kind, ours: &mut Value, theirs: &mut Value) {
     remove(theirs, &format!("{fields}/f:status"));
 }
 
-/// Requests have the same fields as real requests, including those that are `null`, and the same options. Metadata has
-/// the same fields too, except those that a manifest may omit.
+/// Requests have the same fields as real requests, including those that are `null`, and the same options. The metadata
+/// also has the same fields, except those that a manifest may omit.
 #[test]
 fn requests_have_the_real_shape() {
     let corpus = corpus_of_everything(4);
@@ -182,7 +182,7 @@ fn shape(request: &Value) -> Vec<String> {
     members.map(|(key, value)| format!("{key}: {}", kind(value))).collect()
 }
 
-/// The metadata that the server adds to an object.
+/// The names of the metadata fields that the server adds to an object.
 fn metadata(object: &Value) -> BTreeSet<&str> {
     const OF_THE_MANIFEST: [&str; 6] =
         ["labels", "annotations", "ownerReferences", "generateName", "deletionTimestamp", "deletionGracePeriodSeconds"];

@@ -10,7 +10,7 @@ fn read(pieces: &[&[u8]]) -> Result<Reader, Failure> {
     Ok(reader)
 }
 
-/// However the bytes are cut into pieces, the answer is the same.
+/// However the bytes of an answer are cut, the result is the same.
 #[test]
 fn cuts_do_not_matter() {
     for (wire, keep, body) in [
@@ -60,7 +60,7 @@ fn more_than_the_answer_ends_the_connection_and_not_the_call() {
     assert_eq!(reader.seen().status, 204);
 }
 
-/// Only the requested compression is recognised, and it never applies to a later answer.
+/// The reader recognises only the requested compression, and never applies it to a later answer.
 #[test]
 fn the_encoding_is_that_of_each_answer() {
     use Coding::{Gzip, Identity};
@@ -125,8 +125,8 @@ fn early_ends_are_failures() {
     }
 }
 
-/// A few interim answers are skipped, as long as they are together no longer than one head. After that the connection
-/// fails.
+/// A few interim answers are skipped, as long as they are together no longer than one head. After more interim answers
+/// the connection fails.
 #[test]
 fn interim_answers_have_a_bound() {
     let interim = format!("HTTP/1.1 103 Early Hints\r\nX: {}\r\n\r\n", "x".repeat(1000));

@@ -1,7 +1,7 @@
 //! Decodes the Huffman code of HPACK (RFC 7541, appendix B). Pure: no I/O.
 //!
 //! The code is canonical: codes of equal length are consecutive in the order of their symbols, and follow the shorter
-//! codes. The lengths alone therefore determine the code.
+//! codes. Therefore the lengths alone determine the code.
 
 use super::{Fault, broken};
 
@@ -32,7 +32,7 @@ const LENGTHS: [u8; SYMBOLS] = [
     30,
 ];
 
-/// The codes of one length in bits.
+/// All codes of one length in bits.
 #[derive(Clone, Copy)]
 struct Row {
     /// The first code of this length.
@@ -43,7 +43,7 @@ struct Row {
 }
 
 struct Code {
-    /// The codes by their length.
+    /// The codes by their length in bits.
     rows: [Row; LONGEST + 1],
     /// The symbols in the order of their codes, by length and then by value.
     symbols: [u16; SYMBOLS],
@@ -165,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every text is the same after encoding and decoding.
+        /// Every text is the same after it was encoded and decoded.
         #[test]
         fn there_and_back(text: Vec<u8>) {
             prop_assert_eq!(decoded(&encode(&text)).unwrap(), text);

@@ -6,7 +6,7 @@ use super::{Coding, Fault, Head, Name, TEXT_MAX_BYTES, broken};
 
 /// The default of `SETTINGS_HEADER_TABLE_SIZE` (RFC 9113, section 6.5.2).
 const TABLE_MAX_BYTES: usize = 4096;
-/// The size that counts for each entry besides its texts (RFC 7541, section 4.1).
+/// The size that counts for each table entry besides its texts (RFC 7541, section 4.1).
 const ENTRY_BYTES: usize = 32;
 
 /// The names in the static table; neighbouring entries may have the same name.
@@ -78,12 +78,12 @@ const NAMES: [&str; 61] = [
 const FIRST_STATUS: usize = 8;
 const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 
-/// A field of the dynamic table, with the values that matter.
+/// A field of the dynamic table, with its value if it is needed.
 #[derive(Debug)]
 pub(super) struct Entry {
     field: Field,
     name_bytes: usize,
-    /// The size that counts for the entry.
+    /// The size that counts for the entry, in bytes.
     bytes: usize,
 }
 
@@ -183,7 +183,8 @@ impl Table {
         Ok(())
     }
 
-    /// Adds an entry. An entry that is larger than the whole table empties the table (RFC 7541, section 4.4).
+    /// Adds an entry to the dynamic table. An entry that is larger than the whole table empties the table (RFC 7541,
+    /// section 4.4).
     pub(super) fn insert(&mut self, entry: Entry) {
         self.evict(entry.bytes);
         if entry.bytes <= self.bytes_max {

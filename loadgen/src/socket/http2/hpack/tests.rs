@@ -8,8 +8,8 @@ fn read(decoder: &mut Decoder, block: &str) -> Result<Head, Fault> {
     Ok(head)
 }
 
-/// Tests RFC 7541, appendices C.5 and C.6: three answers of a connection, literal and with the Huffman code. The table
-/// has 256 bytes, so entries are evicted.
+/// Tests RFC 7541, appendices C.5 and C.6: three answers of a connection, literal and with the Huffman code. The
+/// dynamic table in this test has 256 bytes, so entries are evicted.
 #[test]
 fn the_answers_of_the_rfc() {
     let literal = [
@@ -36,7 +36,8 @@ fn the_answers_of_the_rfc() {
     }
 }
 
-/// Type and length are read from literal fields, from fields with indexed names, and from fields of the dynamic table.
+/// The decoder reads type and length from literal fields, from fields with indexed names, and from fields of the
+/// dynamic table.
 #[test]
 fn what_an_answer_is_judged_by() {
     let mut decoder = Decoder::new();

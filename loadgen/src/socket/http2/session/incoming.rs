@@ -1,4 +1,4 @@
-//! The effect of each of the server's frames on a session.
+//! The effect of each frame from the server on a session.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::socket::http2::frame::{self, Code, Fault, Frame};
 use crate::socket::http2::streams::{Broken, Stream};
 
-/// Maximum number of bytes of replies (to PING and SETTINGS) that the server has not read. A server with more is
-/// hostile.
+/// Maximum number of bytes of replies (to PING and SETTINGS) that the server has not read. A server that leaves more
+/// replies unread is hostile.
 pub(super) const REPLIES_MAX_BYTES: usize = 256 << 10;
 /// Maximum number of bytes of a GOAWAY's text that messages contain.
 const DEBUG_TEXT_BYTES: usize = 200;
@@ -55,8 +55,8 @@ impl Session {
     }
 
     /// Whether the frame brings a call nearer to its end. The number of such frames is bounded, because a body has a
-    /// largest size, and a stream has one end. Interim answers do not bring a call nearer to its end, but only their
-    /// headers show that.
+    /// largest size, and a stream has one end. Interim answers count too, because only their headers show that they are
+    /// interim.
     fn brings_something(&mut self, frame: Frame<'_>) -> bool {
         match frame {
             Frame::Data { stream, data, end, .. } => (end || !data.is_empty()) && self.streams.find(stream).is_some(),
@@ -118,7 +118,7 @@ impl Session {
         Ok(())
     }
 
-    /// Handles the result of a stream's frame: the stream continues, its answer is complete, or it failed.
+    /// Handles the result of a frame for its stream: the stream continues, its answer is complete, or it failed.
     fn step(&mut self, id: u32, step: Result<bool, Broken>) {
         match step {
             Ok(false) => {}

@@ -19,7 +19,7 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
-/// `:status: 200` in HPACK.
+/// The header block with only `:status: 200`, in HPACK.
 const OK: &[u8] = &[0x88];
 
 /// The bytes of a frame from the server.
@@ -55,7 +55,7 @@ impl Client {
         Self { session: Session::new(now), head: Head::new(fields), body, now }
     }
 
-    /// A session after the exchange of prefaces and settings.
+    /// A session after client and server have sent prefaces and settings.
     fn welcomed(bytes: usize) -> Self {
         let mut client = Self::with_body(bytes);
         client.said();
@@ -72,7 +72,7 @@ impl Client {
         self.session.feed(bytes, self.now).map_err(|failure| failure.text)
     }
 
-    /// All output of the session now, in as many writes as needed.
+    /// All output that the session has now, in as many writes as needed.
     fn said(&mut self) -> Vec<u8> {
         let mut said = Vec::new();
         loop {
@@ -86,7 +86,6 @@ impl Client {
         }
     }
 
-    /// The results of all ended calls, as text.
     fn ended(&mut self) -> Vec<String> {
         let mut texts = Vec::new();
         while let Some(ended) = self.session.next_ended() {
@@ -125,8 +124,8 @@ fn frames(said: &[u8]) -> Vec<(u8, u8, u32, &[u8])> {
     frames
 }
 
-/// The client first sends preface, settings and a larger window, then the request. The client acknowledges the server's
-/// settings.
+/// The client first sends preface, settings and a larger flow-control window, then the request, and acknowledges the
+/// server's settings.
 #[test]
 fn the_first_words() {
     let mut client = Client::with_body(5);
@@ -174,7 +173,7 @@ fn answers_find_their_calls() {
     }
 }
 
-/// Bodies are sent up to the windows of stream and connection, and further when the windows grow.
+/// Bodies are sent up to the flow-control windows of stream and connection, and further when these windows grow.
 #[test]
 fn windows_are_obeyed() {
     let mut client = Client::welcomed(40_000);
@@ -203,7 +202,7 @@ fn windows_are_obeyed() {
     assert_eq!(client.session.cancel(1), Awaited::Head);
 }
 
-/// A stream whose window is used up does not stop the body of another stream.
+/// A stream whose flow-control window is used up does not stop the body of another stream.
 #[test]
 fn a_stalled_stream_lets_others_pass() {
     let mut client = Client::welcomed(10);
@@ -215,7 +214,7 @@ fn a_stalled_stream_lets_others_pass() {
     assert_eq!(frames(&client.said()), [(DATA, END_STREAM, 3, &client.body[..])]);
 }
 
-/// With any windows, the body arrives whole and in order.
+/// With any flow-control windows, the body arrives whole and in order.
 #[test]
 fn bodies_are_whole() {
     let mut client = Client::welcomed(70_001);
@@ -237,7 +236,7 @@ fn bodies_are_whole() {
     assert_eq!(body, client.body);
 }
 
-/// The window for received data is given back, so that a server never has to wait.
+/// The flow-control window for received data is given back, so that a server never has to wait.
 #[test]
 fn received_data_is_given_back() {
     let mut client = Client::welcomed(0);
@@ -308,7 +307,7 @@ fn a_bad_answer_ends_its_stream_only() {
     }
 }
 
-/// The server gets the code of a violation, and the report gets its reason.
+/// If the server violates HTTP/2, it gets the code of the violation, and the failure has its reason.
 #[test]
 fn what_breaks_the_connection() {
     let long = frame(HEADERS, 0, 1, &vec![0; 16 << 10]);
@@ -392,7 +391,7 @@ fn goaway_parts_what_was_taken_from_what_was_not() {
     );
 }
 
-/// Only calls that were never written may use another connection.
+/// If the connection breaks, only calls that were never written may use another connection.
 #[test]
 fn only_what_was_not_written_is_sent_again() {
     let mut client = Client::welcomed(0);
@@ -404,7 +403,7 @@ fn only_what_was_not_written_is_sent_again() {
     assert_eq!(client.ended(), [format!("0 failed: {broke}"), format!("1 again: {broke}")]);
 }
 
-/// An answer that is complete before the request ends the request, and the connection continues.
+/// If an answer is complete before its request, the request ends, and the connection continues.
 #[test]
 fn an_early_answer_ends_the_request() {
     let mut client = Client::welcomed(100_000);
@@ -416,7 +415,7 @@ fn an_early_answer_ends_the_request() {
     assert_eq!(frames(&client.said()), [(RST_STREAM, 0, 1, &8u32.to_be_bytes()[..])]);
 }
 
-/// The limit of streams is the server's limit, or HTTP/2's limit until the server's limit is known.
+/// The limit of streams is the server's limit, or HTTP/2's usual limit until the server's settings come.
 #[test]
 fn room_is_what_the_server_allows() {
     let mut client = Client::welcomed(0);
@@ -425,7 +424,7 @@ fn room_is_what_the_server_allows() {
     assert_eq!(client.session.streams_max(), 7);
 }
 
-/// PINGs are answered. A server that sends PINGs without end and reads nothing is cut off.
+/// PINGs are answered, and a server that sends PINGs without end and reads nothing is cut off.
 #[test]
 fn pings_are_answered_within_bounds() {
     let mut client = Client::welcomed(0);
@@ -453,7 +452,8 @@ fn silence_is_noticed() {
     client.session.check(client.now + Duration::from_secs(29)).unwrap();
 }
 
-/// The server's table is used after its size is known. The indices in later requests lead to the fields of the head.
+/// The server's header table is used after its size is known, and the indices in later requests lead to the fields of
+/// the head.
 #[test]
 fn requests_become_shorter_once_the_server_has_spoken() {
     let mut client = Client::with_body(0);
@@ -473,7 +473,7 @@ fn requests_become_shorter_once_the_server_has_spoken() {
 }
 
 proptest! {
-    /// For any input in any pieces the session does not panic, and every call ends exactly once.
+    /// For any input, however it is cut, the session does not panic, and every call ends exactly once.
     #[test]
     fn anything_may_come(
         frames in prop::collection::vec((0u8..11, any::<u8>(), 0u32..12, prop::collection::vec(any::<u8>(), 0..24)), 0..40),

@@ -11,8 +11,8 @@ fn waits() -> impl Iterator<Item = (&'static Call, usize, Form, Meaning, Rest)> 
     })
 }
 
-/// The error in a wait of the table: a minute must become two seconds in the scratch memory, and the program's own
-/// words must stay unchanged.
+/// Describes the error in a wait of the table, if there is one: a limit of a minute must become two seconds in the
+/// scratch memory, and the program's own memory must stay unchanged.
 fn wrong(call: &Call, as_made: &Call) -> Option<String> {
     let Kind::Wait { limit, form, meaning, .. } = as_made.kind else { return None };
     let memory = Pretended::default();
@@ -53,7 +53,7 @@ fn a_mistake_in_the_table_is_noticed() {
     }
 }
 
-/// Values that the kernel refuses stay unchanged, as do waits without an end.
+/// Time limits that the kernel refuses stay unchanged, as do waits without a limit.
 #[test]
 fn waits_that_are_none_pass() {
     for (call, limit, form, ..) in waits() {
@@ -68,7 +68,7 @@ fn waits_that_are_none_pass() {
     }
 }
 
-/// A remaining time of two seconds becomes a minute, where the program expects it.
+/// At rate 30, a remaining time of two seconds becomes a minute in the memory where the program expects it.
 #[test]
 fn rests_are_thirty_times_as_long() {
     let clock = Clock::of_test(RATE, BASE);

@@ -104,7 +104,7 @@ fn amount(value: &Value) -> Option<Quantity> {
     Quantity::parse(value.as_str()?)
 }
 
-/// Adds an error to `wrong` for each bound of `limit` that the requests and limits from `of` break.
+/// Adds an error to `wrong` for each bound of `limit` that is broken by the requests and limits from `of`.
 fn check(limit: &Value, kind: &str, of: &dyn Fn(&str, &str) -> Option<Quantity>, wrong: &mut Vec<String>) {
     let bounds = |which: &str| -> Vec<(String, Quantity)> {
         let bounds = limit[which].as_object().into_iter().flatten();

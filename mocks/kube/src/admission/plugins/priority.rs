@@ -9,7 +9,7 @@ use crate::admission::Attempt;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const PREEMPTS: &str = "PreemptLowerPriority";
-/// Names and values of the priority classes that every cluster has; the mock creates no objects for these classes.
+/// Names and values of the priority classes that every real cluster has; the mock creates no objects for these classes.
 const OF_THE_SYSTEM: [(&str, i64); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
@@ -41,7 +41,7 @@ pub(super) fn resolve(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fa
     Ok(set(spec, "preemptionPolicy", policy) | counted | renamed)
 }
 
-/// Copies the priority and policy from the old pod, because an update need not contain them.
+/// Copies priority and preemption policy from the old pod, because an update need not contain them.
 pub(super) fn keep(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     let (Some(old), Some(spec)) = (attempt.old, pod.get_mut("spec")) else { return false };
     let mut keep = |key: &str| !old["spec"][key].is_null() && set(spec, key, old["spec"][key].clone());

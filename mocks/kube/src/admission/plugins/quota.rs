@@ -11,8 +11,8 @@ use crate::quota::{self, Amounts};
 /// Resources that every container must specify if a quota limits them.
 const COMPUTE: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
-/// Refuses a new object that exceeds a quota. Without a controller manager, no object is refused, because the used
-/// amounts are unknown.
+/// Refuses a new object that exceeds a quota. With `Config::alone`, no object is refused, because no controller counts
+/// the used amounts.
 pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     let (call, resource) = (attempt.call, &attempt.call.resource);
     let Some(namespace) = call.target.namespace.as_deref().filter(|_| !call.cluster().alone) else { return Ok(()) };

@@ -48,7 +48,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     Ok(changed)
 }
 
-/// Refuses a pod whose overhead differs from that of its runtime class.
+/// Refuses a pod whose overhead differs from the overhead of its runtime class.
 pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure> {
     let class = class(attempt, pod)?.unwrap_or_default();
     let given = &pod["spec"]["overhead"];

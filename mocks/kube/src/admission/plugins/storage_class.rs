@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{all, set};
 use crate::admission::Attempt;
 
-/// Annotations that mark a storage class as the default; the second one is the older name.
+/// Annotations that mark a storage class as the default; the second annotation is the older one.
 const DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 /// The annotation with the storage class of a claim, used before the field `spec.storageClassName` existed.

@@ -32,8 +32,8 @@ fn connection(deaf: bool) -> (Arc<Handle>, Arc<Faults>) {
     (handle, faults)
 }
 
-/// Sends `wire` through the filter in pieces of the sizes in `pieces`, and reads the result in pieces of at most
-/// `reads` bytes.
+/// Sends `wire` through the filter in pieces of the sizes in `pieces`, and reads the filter's output in pieces of at
+/// most `reads` bytes.
 async fn passed(wire: &[u8], pieces: &[usize], reads: usize, deaf: bool) -> (Vec<u8>, u32, u64) {
     let (near, mut far) = duplex(64);
     let (handle, faults) = connection(deaf);

@@ -1,6 +1,6 @@
 //! The grace period of a pod ("Pod Lifecycle", termination of pods).
 //!
-//! Owns the decision whether a deletion waits, and how long. Only pods that a kubelet may have started wait.
+//! Decides whether a deletion waits, and how long. Only the deletion of a pod that a kubelet may have started waits.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use mock_objects::object;
 /// How a deletion changes the grace period of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grace {
-    /// The kind has no grace period.
+    /// The object's kind has no grace period.
     None,
     /// The grace period begins with this many seconds, which may be 0.
     Begins(i64),
@@ -45,7 +45,7 @@ pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Gr
     Grace::Begins(if grace_s < 0 { 1 } else { grace_s })
 }
 
-/// The time `seconds` after `from`; a negative number gives a time before it.
+/// The time `seconds` after `from`; a negative number gives an earlier time.
 pub(super) fn later(from: Timestamp, seconds: i64) -> Timestamp {
     from.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
 }

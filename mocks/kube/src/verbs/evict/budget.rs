@@ -12,9 +12,10 @@ use mock_objects::object;
 use mock_objects::selector::{from_label_selector, labels_match};
 use mock_objects::status::{About, Failure};
 
-/// Maximum number of pods in `disruptedPods` of a budget that the controller has not processed yet, as in the API.
+/// Maximum number of pods in a budget's `disruptedPods`: evictions that the controller has not processed yet, as in the
+/// API.
 const DISRUPTED_MAX: usize = 2000;
-/// Number of seconds that a client should wait before it evicts again if the controller has not processed a budget yet.
+/// Seconds that a client should wait before it evicts again, if the controller has not processed the budget yet.
 const RETRY_AFTER_S: u64 = 10;
 const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 /// The error for a pod that several budgets select.
@@ -26,7 +27,7 @@ pub(super) fn is_unguarded(pod: &Value) -> bool {
     object::is_deleting(pod) || matches!(phase(pod), "Succeeded" | "Failed" | "Pending")
 }
 
-/// Whether a pod to which budgets do not apply now could soon run.
+/// Whether a pod to which no budget applies now may soon become ready.
 pub(super) fn may_become_ready(pod: &Value) -> bool {
     !object::is_deleting(pod) && phase(pod) == "Pending"
 }
@@ -86,7 +87,7 @@ pub(super) fn unsettled(name: &str) -> Failure {
     too_many(&cause, Some(RETRY_AFTER_S))
 }
 
-/// Sets the condition of the eviction in a pod; returns whether the pod changed.
+/// Sets the condition `DisruptionTarget` in a pod; returns whether the pod changed.
 pub(super) fn note_eviction(pod: &mut Value, now: Timestamp) -> bool {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return false };
     let (reason, message) = ("EvictionByEvictionAPI", "Eviction API: evicting");
@@ -133,7 +134,7 @@ fn exhausted(name: &str, budget: &Value) -> String {
     }
 }
 
-/// Sets the condition that no further disruption is allowed.
+/// Sets the budget's condition that no further disruption is allowed.
 fn exhaust(status: &mut Map<String, Value>, observed_generation: i64, now: Timestamp) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };

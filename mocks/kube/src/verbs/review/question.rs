@@ -1,7 +1,7 @@
 //! The content of a review before it is answered (Kubernetes API reference, `authorization.k8s.io` and
 //! `authentication.k8s.io`).
 //!
-//! Owns the form of a review that webhooks see, and the refusal of invalid reviews. The module does no I/O.
+//! Owns the content of a review that webhooks see, and the refusal of invalid reviews. The module does no I/O.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use mock_objects::kinds::Review;
 use mock_objects::object;
 use mock_objects::status::{About, Cause, Failure};
 
-/// Turns a body into the review that webhooks see, without an answer.
+/// Converts a request's body into the review that webhooks see, without an answer.
 pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     let meta = object::metadata(review);
     if resource.namespaced {
@@ -28,7 +28,6 @@ pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     }
 }
 
-/// Refuses an invalid review.
 pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> {
     let absent = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().is_empty();
     match resource.rules.review {
@@ -46,7 +45,6 @@ pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> 
     }
 }
 
-/// The errors in an access review.
 fn wrong(review: &Value, asked: Review) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &review["spec"];

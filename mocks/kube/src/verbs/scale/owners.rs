@@ -1,6 +1,7 @@
 //! The owners of the number of replicas, in an object and in its `Scale` (KEP-555, "Scale subresource").
 //!
-//! Owns mapping these field owners from the object to its `Scale`, and back. This module must not decide conflicts.
+//! Converts field owners of the number of replicas from an object to its `Scale`, and back. This module must not decide
+//! conflicts.
 
 use mock_objects::catalogue::{Resource, Scale};
 use mock_objects::object;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::API_VERSION;
 
-/// The managers of an object that own its number of replicas, as owners in its `Scale`.
+/// The managers of an object that own its number of replicas, as `managedFields` of its `Scale`.
 pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
     let own = |entry: &&Value| steps(entry, resource).is_some_and(|steps| owns(&entry["fieldsV1"], &steps));
     let shown = |entry: &Value| {
@@ -20,9 +21,9 @@ pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
     entries.as_array().into_iter().flatten().filter(own).map(shown).collect()
 }
 
-/// Takes the number of replicas from managers of an object that no longer own it in its `Scale`, and gives it to
-/// managers that newly own it there. New owners wrote the object as `api_version`; `scale` contains the path of the
-/// number of replicas in that version.
+/// Copies changes of ownership of the number of replicas from the `Scale` to the object: removes former owners and adds
+/// new owners. New owners wrote the object as `api_version`; `scale` contains the path of the number of replicas in
+/// that version.
 pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource, api_version: &str, scale: &Scale) {
     let of_number = ["f:spec".to_owned(), "f:replicas".to_owned()];
     let new: Vec<&Value> = of_scale.as_array().into_iter().flatten().collect();

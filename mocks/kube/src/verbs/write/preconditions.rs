@@ -1,4 +1,4 @@
-//! The preconditions of a write: the uid and the version of the object that the write names.
+//! The preconditions of a write: the uid and the `resourceVersion` in the written object.
 
 use http::Method;
 use mock_objects::object;
@@ -21,8 +21,8 @@ pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Fa
     Some(Failure::invalid(call.resource.about(name), &[cause]))
 }
 
-/// Whether a body names another uid than the stored object of this name has. The server reports this conflict before
-/// all other errors.
+/// Whether a body names another uid than the stored object of this name has. The server reports the conflict of uids
+/// before all other errors.
 fn names_another(call: &Call, name: &str, uid: &str) -> bool {
     let current = call.cluster().get(&call.resource, call.namespace(), name);
     !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)
@@ -45,7 +45,8 @@ pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result
     Err(Failure::conflict(call.resource.about(&current.identity.name), &why))
 }
 
-/// Compares the `resourceVersion` of the new object with the stored one; returns whether the client fixed the version.
+/// Compares the `resourceVersion` of the new object with the stored `resourceVersion`; returns whether the client sent
+/// one.
 pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
     let name = &*current.identity.name;
     // A scale without a revision refers to the current object.

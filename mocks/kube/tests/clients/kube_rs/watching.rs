@@ -12,7 +12,7 @@ use mock_faults::{Form, Name};
 
 use crate::world::{PACKAGES, PATIENCE, World, package_resource};
 
-/// The ways in which a watcher can get its first state.
+/// The configurations with which a watcher gets its first state: in pages, from the cache, or as a stream.
 fn ways() -> [(&'static str, watcher::Config); 3] {
     [
         ("pages of two", watcher::Config::default().page_size(2)),
@@ -22,7 +22,7 @@ fn ways() -> [(&'static str, watcher::Config); 3] {
 }
 
 /// Faults that break watches. `None` means that the 410 comes alternately as HTTP status and as `ERROR` event, first as
-/// HTTP status. Another test in this file covers the HTTP status alone.
+/// HTTP status. Another test in this file covers 410 that comes only as HTTP status.
 pub const TROUBLES: [(Name, Option<Form>); 3] =
     [(Name::WatchReset, None), (Name::Watch410, None), (Name::Watch410, Some(Form::Stream))];
 
@@ -30,7 +30,7 @@ pub const TROUBLES: [(Name, Option<Form>); 3] =
 #[derive(Default)]
 struct Belief {
     objects: BTreeMap<String, String>,
-    /// The objects since `Init`, which replace the whole state at `InitDone`.
+    /// The objects received since the event `Init`, which replace the whole state at the event `InitDone`.
     fresh: Option<BTreeMap<String, String>>,
     events: Vec<String>,
     errors: Vec<String>,
@@ -130,7 +130,8 @@ where
 }
 
 /// If every 410 comes as an HTTP status, the server answers each repeated request with 410. kube 5.0.0 lists again only
-/// after an `ERROR` event; after an HTTP 410, it requests the same revision with a back-off and gets no events.
+/// after an `ERROR` event; after an HTTP 410, it repeats the request for the same revision with a back-off and gets no
+/// events.
 #[tokio::test]
 async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
     let mut world = World::start().await;

@@ -20,7 +20,8 @@ fn with_rule(hook: &Webhook, path: &str, rule: &Value, more: &Value) -> Value {
     entry
 }
 
-/// A definition with two served versions, of which only one has subresources, and a version that is not served.
+/// A custom resource definition with two served versions, of which only one has subresources, and with a version that
+/// is not served.
 fn gadgets() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
@@ -59,7 +60,7 @@ async fn equivalents_are_served_and_have_the_subresource() {
     assert_eq!((status, hook.asked()), (200, vec!["/v1-scale".to_owned()]), "{scaled}");
 }
 
-/// The webhook sees the old object in the same form as the new one.
+/// The webhook sees the old object in the same version as the new object.
 #[tokio::test]
 async fn the_old_object_is_converted_as_well() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -145,7 +146,7 @@ async fn selectors_look_at_what_was_there_too() {
     assert!(hook.asked().contains(&"/spaces".to_owned()), "a deletion is judged by what is deleted");
 }
 
-/// An `AdmissionReview` contains the same facts about a request as that of a real server.
+/// An `AdmissionReview` has the same content as an `AdmissionReview` of a real server.
 #[tokio::test]
 async fn requests_say_what_the_real_ones_say() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -201,8 +202,8 @@ async fn requests_say_what_the_real_ones_say() {
     );
 }
 
-/// If a webhook returns a patch that changes nothing, no webhook is called again. A refusal by a webhook that has only
-/// a code gets the reason of that code.
+/// If a webhook returns a patch that changes nothing, no webhook is called again. If a webhook's refusal has only a
+/// code, it gets the reason of that code.
 #[tokio::test]
 async fn a_patch_without_effect_asks_nobody_again() {
     let script: Script = Arc::new(|path, request| match path {
@@ -227,7 +228,7 @@ async fn a_patch_without_effect_asks_nobody_again() {
     assert_eq!((&refused["reason"], &refused["message"]), (&json!("Forbidden"), &json!(text)));
 }
 
-/// Fields that a webhook adds are checked against the type, like fields from a client.
+/// Fields that a webhook adds are dropped if the object's type lacks them, like fields from a client.
 #[tokio::test]
 async fn fields_that_a_webhook_invents_are_dropped() {
     let script: Script = Arc::new(|_, request| {

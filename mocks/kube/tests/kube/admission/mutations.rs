@@ -121,7 +121,7 @@ async fn a_failed_mutation_refuses_the_object() {
     assert_eq!((status, &refused["message"]), (403, &json!(why)));
 }
 
-/// Each copy of a map into itself doubles the map.
+/// A patch that copies a map into itself many times, which doubles the map each time, is refused.
 #[tokio::test]
 async fn a_patch_that_doubles_an_object_is_refused() {
     let (_world, mut client) = world().await;

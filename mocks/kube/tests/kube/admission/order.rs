@@ -7,7 +7,7 @@ fn pod(name: &str) -> Value {
            "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-/// The calls of the webhook since the last call of this function, in order, with operation and object name.
+/// Operation and object name of each call of the webhook since the last call of this function, in order.
 fn asked(hook: &Webhook) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let one = |(uri, review): (String, Value)| {
@@ -230,7 +230,8 @@ async fn what_a_webhook_changes_belongs_to_nobody() {
     assert_eq!((owned.as_array().unwrap().len(), owned[0]["fieldsV1"]["f:data"].get("f:b")), (1, Some(&json!({}))));
 }
 
-/// While two services are admitted at the same time, each already has its address, and no other service gets it.
+/// While two services are admitted at the same time, each already has its own address, and no other service gets that
+/// address.
 #[tokio::test]
 async fn an_address_is_reserved_while_its_service_is_admitted() {
     let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);
@@ -268,7 +269,8 @@ async fn an_address_is_reserved_while_its_service_is_admitted() {
     assert_eq!(statuses, [201, 201, 422]);
 }
 
-/// Two concurrent applies of a new object both succeed: one creates it, and the fields of the other are merged into it.
+/// Two concurrent applies of a new object both succeed: one creates the object, and the fields of the other are merged
+/// into the object.
 #[tokio::test]
 async fn an_apply_that_was_overtaken_is_merged() {
     let world = World::start().await;
@@ -299,8 +301,8 @@ async fn an_apply_that_was_overtaken_is_merged() {
     assert_eq!(managers, ["one", "two"]);
 }
 
-/// If an object is deleted during an apply, the apply creates it again, because it describes the wanted object instead
-/// of a change.
+/// If an object is deleted during an apply, the apply creates the object again, because an apply describes the wanted
+/// object and not a change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_apply_whose_object_is_deleted_meanwhile_makes_it_anew() {
     let world = World::start().await;

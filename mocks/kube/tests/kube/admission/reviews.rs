@@ -1,4 +1,4 @@
-//! Tests of webhooks for creations that store nothing: reviews, and bindings in the older form `POST bindings`.
+//! Tests of webhooks for creations that store nothing: reviews, and bindings by `POST bindings`.
 
 use super::*;
 

@@ -157,7 +157,7 @@ async fn a_server_that_loses_patience_with_a_frozen_connection_does_not_show_it(
     until("it is closed", || scene.open_at_server() == 0).await;
 }
 
-/// Number of bytes that this machine has sent from a port and the other side has not acknowledged.
+/// Number of bytes that this machine has sent from a port and the receiver has not acknowledged.
 fn unacknowledged(port: u16) -> Option<u64> {
     // `man 5 proc`: the fifth column is the send queue and the receive queue, in hex.
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;

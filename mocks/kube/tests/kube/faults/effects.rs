@@ -18,7 +18,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 /// An interval so long that only the bookmark that closes the initial events is sent.
 const NEVER: Duration = Duration::from_mins(10);
 
-/// A server with this interval of bookmarks, and a watch of the subject with bookmarks and initial events.
+/// A server that sends bookmarks at this interval, and a watch of the subject with bookmarks and initial events.
 async fn streaming(fault: &Fault, protocol: Protocol, bookmarks_every: Duration) -> (World, Lines) {
     let world = World::with(|config| config.bookmarks_every = bookmarks_every).await;
     world.server.faults().target_users(["subject"]);

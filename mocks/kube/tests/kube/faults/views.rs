@@ -1,5 +1,4 @@
-//! Tests of the faults that show a state of the store other than the present one: old, compacted, in pieces, or in
-//! another order.
+//! Tests of the faults that show the store's state differently: old, compacted, in pages, or in another order.
 
 use std::time::Duration;
 

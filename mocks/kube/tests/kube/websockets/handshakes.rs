@@ -6,7 +6,8 @@ use super::{HEADERS, ask};
 use crate::client::{PATIENCE, World};
 use crate::{CONFIG_MAPS, PACKAGES};
 
-/// The headers of a valid handshake of the subject with some changes; an empty value removes a header.
+/// The headers of a valid handshake of the subject, with the headers in `changed` replaced; an empty value removes a
+/// header.
 fn but(changed: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     let all = HEADERS.into_iter().chain([("Authorization", "Bearer subject-token")]);
     let kept = all.filter(|(name, _)| !changed.iter().any(|(other, _)| other == name));
@@ -60,8 +61,8 @@ async fn a_bad_handshake_is_told_so_and_the_connection_is_closed() {
     assert_eq!((refused, world.server.traffic("subject").watches_open), (6, 0));
 }
 
-/// A request that is refused before the stream begins, or that does not ask for a stream, gets the same answer as
-/// without a WebSocket.
+/// A request for a WebSocket that is refused before its stream begins, or that does not ask for a stream, gets the
+/// usual HTTP answer.
 #[tokio::test]
 async fn only_an_accepted_watch_becomes_a_websocket() {
     let world = World::start().await;

@@ -1,7 +1,7 @@
-//! The two forms of events: `v1` and `events.k8s.io/v1` show the same objects.
+//! The two APIs of events: `v1` and `events.k8s.io/v1` show the same objects.
 //!
-//! Owns the conversion between the two forms, and the requirements of each API ("Event v1 core" and "Event v1
-//! events.k8s.io" in the API reference). Events are stored in the form of `v1`, as in a real cluster. This module must
+//! Owns the conversion between the two APIs, and the requirements of each API ("Event v1 core" and "Event v1
+//! events.k8s.io" in the API reference). Events are stored as objects of `v1`, as in a real cluster. This module must
 //! not do I/O.
 
 use serde_json::{Map, Value, json};
@@ -19,19 +19,19 @@ const NAMES: &[(&str, &str)] = &[
     ("count", "deprecatedCount"),
     ("reportingComponent", "reportingController"),
 ];
-/// Longest action, reason and name of a reporting instance, in bytes.
+/// Maximum length of an event's action, of its reason, and of the name of its reporting instance, in bytes.
 const WORD_MAX_BYTES: usize = 128;
 const MESSAGE_MAX_BYTES: usize = 1024;
 /// The namespaces in which events about cluster-scoped objects may be.
 const OF_THE_CLUSTER: &[&str] = &["", "default", "kube-system"];
 
-/// Converts an event of `events.k8s.io/v1` into the stored form.
+/// Converts an event of `events.k8s.io/v1` into an event of `v1`, for storing.
 pub(super) fn to_stored(value: &mut Value) {
     rename(value, |(core, other)| (other, core));
     fill(value);
 }
 
-/// Converts a stored event into the form of `events.k8s.io/v1`.
+/// Converts a stored event into an event of `events.k8s.io/v1`.
 pub(super) fn from_stored(value: &mut Value) {
     rename(value, |(core, other)| (core, other));
     if let Some(series) = value.get_mut("series").and_then(Value::as_object_mut) {
@@ -207,7 +207,8 @@ fn series(value: &Value, causes: &mut Causes) {
 mod tests {
     use super::*;
 
-    /// Zero values are omitted if the real type has no pointer for them; a series of the newer API shows a count of 0.
+    /// Zero values are omitted where the real server's type has no pointer; a series of the newer API shows a count of
+    /// 0.
     #[test]
     fn nothing_is_not_said() {
         let mut value = json!({

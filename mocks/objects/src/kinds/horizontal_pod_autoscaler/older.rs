@@ -1,5 +1,5 @@
-//! Conversion of `autoscaling/v1`. CPU utilization has fields of its own in this version; annotations contain other
-//! metrics and settings.
+//! Conversion of `autoscaling/v1`. In `autoscaling/v1`, CPU utilization has fields of its own, and annotations contain
+//! all other metrics and settings.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,6 @@ const HIDDEN: [(&str, &str, &str); 4] = [
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 
-/// Whether a metric is the CPU utilization.
 fn is_share(metric: &Value) -> bool {
     metric["type"] == "Resource" && metric["resource"]["name"] == "cpu"
 }

@@ -24,7 +24,7 @@ pub(super) fn targets(row: &Row<'_>) -> Value {
     })
 }
 
-/// The text of one metric: the current value from the status, if the status has the same metric type, and the target.
+/// The text of one metric: its target, and its current value if the status contains a metric of the same type.
 fn one(metric: &Value, current: Option<&Value>) -> String {
     let (kind, source) = match metric["type"].as_str().unwrap_or_default() {
         "Resource" => ("resource", &metric["resource"]),

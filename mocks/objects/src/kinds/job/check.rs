@@ -14,7 +14,7 @@ use crate::status::Cause;
 
 /// Maximum number of completions, of parallel pods, and of failed indexes of an indexed job.
 const INDEXES_MAX: i64 = 100_000;
-/// Maximum number of failed indexes of a job with more completions than [`INDEXES_MAX`] whose failures are counted by
+/// Maximum number of failed indexes of a job that has more than [`INDEXES_MAX`] completions and counts failures by
 /// index.
 const INDEXES_OF_MANY_MAX: i64 = 10_000;
 const MANAGER_MAX_BYTES: usize = 63;
@@ -33,7 +33,7 @@ pub(super) fn check(value: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Additional checks of a new job. Clients must not set the labels that identify a job's pods, and the job's name must
-/// be short enough for the names of the pods.
+/// be so short that the names of its pods are valid.
 pub(super) fn check_new(value: &Value, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     let (name, uid) = (meta(value, "name"), meta(value, "uid"));

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::super::pod_spec;
 use crate::fields::{each, set};
 
-/// Sets missing requests and limits of the whole pod if the pod has others already (KEP-2837, "Proposed Validation &
-/// Defaulting Rules").
+/// Sets missing requests and limits of the whole pod if the pod has other requests or limits already (KEP-2837,
+/// "Proposed Validation & Defaulting Rules").
 pub(super) fn fill(spec: &mut Value) {
     let given = |spec: &Value, which: &str| spec["resources"][which].as_object().cloned().unwrap_or_default();
     let (mut limits, mut requests) = (given(spec, "limits"), given(spec, "requests"));

@@ -31,7 +31,7 @@ pub(in crate::kinds) use annotations::APP_ARMOR_OF;
 pub(in crate::kinds) use resources::{of_whole_pod, overcommits};
 pub(in crate::kinds) use volumes::claim;
 
-/// The largest number for times in seconds and for users and groups.
+/// The largest accepted number for times in seconds, for user ids and for group ids.
 const MAX: i64 = i32::MAX as i64;
 
 /// A pod specification with its path and the metadata of its pod.
@@ -49,7 +49,7 @@ impl<'a> Pod<'a> {
         self.spec["terminationGracePeriodSeconds"].as_i64()
     }
 
-    /// Whether the pod uses the user namespace of its node.
+    /// Whether the pod uses its node's user namespace (Linux).
     fn shares_users(&self) -> bool {
         self.spec["hostUsers"] != Value::Bool(false)
     }
@@ -110,7 +110,6 @@ pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
     annotations::match_fields(&pod["metadata"], Pod { spec, at, alone: Some(&pod["metadata"]) }, causes);
 }
 
-/// Checks the labels and annotations of a template.
 pub(in crate::kinds) fn check_annotations(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let metadata = &template["metadata"];
     selectors::check_labels(&metadata["labels"], at.field("labels"), causes);
@@ -126,7 +125,6 @@ pub(in crate::kinds) fn app_armor_faults(profile: &Value) -> usize {
     causes.len()
 }
 
-/// Checks the pod template at the path `at`.
 pub(in crate::kinds) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let spec = &template["spec"];
     let metadata = &template["metadata"];

@@ -74,7 +74,6 @@ fn remove(value: &mut Value, keys: &[&str]) {
     }
 }
 
-/// Removes a list if it is empty.
 fn without_empty(value: &mut Value, list: &str) {
     if value.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty) {
         remove(value, &[list]);

@@ -1,6 +1,6 @@
 //! The default pull policy of an image.
 //!
-//! Owns parsing image names for the pull policy; an invalid name counts as a name without a tag.
+//! To find the pull policy, an image name is parsed; an invalid name counts as a name without a tag.
 
 /// `Always` for an image with the tag `latest`, which can change, else `IfNotPresent`.
 pub(super) fn pull_policy(image: &str) -> &'static str {

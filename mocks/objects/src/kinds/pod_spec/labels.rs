@@ -1,6 +1,6 @@
 //! Selectors of a new pod that refer to its own labels: `matchLabelKeys` and `mismatchLabelKeys`.
 //!
-//! Owns adding the values of the pod's labels to its selectors (KEP-3633, KEP-3243).
+//! Adds the values of the pod's labels to the pod's selectors (KEP-3633, KEP-3243).
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,7 @@
 //! The total resources of a pod's containers.
 //!
-//! Owns the rule of the sum. The resources of running containers add up. Of the init containers that end, only the
-//! largest counts, with the sidecars that run at the same time (KEP-753, "Resources calculation for scheduling and pod
-//! admission").
+//! The resources of running containers add up. Of the init containers that end, only the largest counts, together with
+//! the sidecars that run at the same time (KEP-753, "Resources calculation for scheduling and pod admission").
 
 use std::collections::BTreeMap;
 

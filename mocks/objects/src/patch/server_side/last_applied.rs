@@ -1,10 +1,9 @@
 //! The annotation `last-applied` of `kubectl apply`, if server-side apply now changes the same object.
 //!
-//! Owns the decision which conflicts the annotation settles, and updating the annotation. The server uses the
-//! annotation only for the manager `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`,
-//! `lastappliedmanager.go` and `lastappliedupdater.go`). After the apply, `kubectl` itself patches `managedFields`: it
-//! converts the entry `kubectl-client-side-apply` into an entry of the new manager
-//! (`k8s.io/client-go/util/csaupgrade`).
+//! Decides which conflicts the annotation resolves, and updates the annotation. The server uses the annotation only for
+//! the manager `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and
+//! `lastappliedupdater.go`). After the apply, `kubectl` itself patches `managedFields`: it converts the entry
+//! `kubectl-client-side-apply` into an entry of the new manager (`k8s.io/client-go/util/csaupgrade`).
 
 use std::collections::HashSet;
 
@@ -19,7 +18,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Maximum number of bytes of all annotations of an object, as in the API.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
-/// The conflicts that remain: those about fields whose current value differs from the annotation's value.
+/// The conflicts that the annotation does not resolve: their fields have another value now than in the annotation.
 pub(super) fn beyond(live: &Value, conflicts: &[(String, Path)], rules: Rules<'_>) -> Vec<(String, Path)> {
     let noted = live["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
     let Ok(applied @ Value::Object(_)) = serde_json::from_str(noted) else { return conflicts.to_vec() };

@@ -28,8 +28,8 @@ fn items_of_two_managers_stand_beside_each_other() {
     assert_eq!(keys, ["y"], "taints are one value");
 }
 
-/// `kubectl apply --server-side` may change fields that `kubectl apply` set and that are unchanged since. Fields that
-/// another manager changed later are conflicts. Managers other than `kubectl` may change none of the fields that
+/// `kubectl apply --server-side` may change fields that `kubectl apply` set and that no client changed since. Fields
+/// that another manager changed later are conflicts. Managers other than `kubectl` may change none of the fields that
 /// `kubectl apply` set.
 #[test]
 fn the_note_of_a_client_side_apply_settles_conflicts() {

@@ -277,7 +277,7 @@ fn what_was_there_before() {
     assert_eq!(judged(&schema, &two, Some(&json!({}))), failed);
 }
 
-/// An error in an unchanged value is only a warning; rules with `oldSelf` always refuse.
+/// A rule that fails on an unchanged value gives only a warning; a rule with `oldSelf` always refuses.
 #[test]
 fn what_was_wrong_before_is_a_warning() {
     let small = one(json!({"type": "integer"}), "self < 5");
@@ -413,7 +413,7 @@ fn spans_may_be_in_words() {
     assert_eq!(judged(&schema, &json!({"wait": "1d"}), None).len(), 1);
 }
 
-/// Comparing a long list with its old state takes time proportional to its length.
+/// Comparing a long list with its old state takes time proportional to the list's length.
 #[test]
 fn long_lists_are_compared_item_by_item() {
     let item = |n: u32| json!({"k": n.to_string(), "v": n});

@@ -1,7 +1,6 @@
-//! Storing signatures in both forms: as layers at the signature tag of an image, and as bundles that refer to the
-//! image.
+//! Stores signatures as layers at the signature tag of an image, and as bundles that refer to the image.
 //!
-//! Owns both forms of storage, as cosign writes them. Callers choose the signers.
+//! The stored data are as from cosign. Callers choose the signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -24,9 +23,7 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const PREDICATE_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The signer of a signature.
 pub(super) enum By<'a> {
-    /// A signer with a key.
     Key(&'a Signer),
     /// A signer with a certificate.
     Holder(Holder<'a>),
@@ -46,7 +43,7 @@ impl Holder<'_> {
     }
 }
 
-/// Stores signatures of `about` at the tag of the image's signatures, one layer for each of `signers`.
+/// Stores signatures of the image `about` at the tag for the image's signatures, one layer for each of `signers`.
 pub(super) fn at_tag(store: &mut Store, target: &Target<'_>, about: &Digest, signers: &[By<'_>]) -> Result<(), Error> {
     let mut layers = Vec::with_capacity(signers.len());
     for (n, by) in signers.iter().enumerate() {
@@ -92,7 +89,7 @@ fn annotations(by: &By<'_>, payload: &[u8]) -> Result<Value, Error> {
     })
 }
 
-/// Attaches a bundle that signs `about` to the image.
+/// Attaches a bundle, which signs the image `about`, to the image of `target`.
 pub(super) fn in_bundle(store: &mut Store, target: &Target<'_>, about: &Digest, by: &By<'_>) -> Result<(), Error> {
     let hex = about.as_str().trim_start_matches("sha256:");
     let statement = json!({
@@ -133,7 +130,6 @@ pub(super) fn in_bundle(store: &mut Store, target: &Target<'_>, about: &Digest, 
     put_manifest(store, target.name, None, OCI_MANIFEST, &manifest).map(drop)
 }
 
-/// Stores a blob; returns its descriptor.
 fn put_blob(store: &mut Store, name: &str, media_type: &str, bytes: Bytes) -> Result<Value, Error> {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len());
     store.put_blob(name, &digest, bytes)?;

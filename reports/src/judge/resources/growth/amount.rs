@@ -1,4 +1,4 @@
-//! An amount that may grow: its values over time, and how its sizes are shown.
+//! An amount that may grow, such as memory: its values over time, and how its sizes are shown.
 
 use crate::record::{Phase, Record};
 
@@ -8,9 +8,9 @@ pub(in crate::judge::resources) struct Amount {
     pub what: String,
     pub t_s: Vec<f64>,
     pub value: Vec<f64>,
-    /// The least scatter that is assumed, in the amount's unit.
+    /// The smallest scatter that is assumed, in the amount's unit.
     pub sigma_least: f64,
-    /// Shows a size in the amount's unit. The size may be negative, less than one, or infinite.
+    /// Shows a size in the amount's unit. A size may be negative, less than one, or infinite.
     pub size: fn(f64) -> String,
 }
 
@@ -27,13 +27,13 @@ impl Amount {
         Self { what: what.into(), t_s, value, sigma_least, size }
     }
 
-    /// The samples with these indexes.
+    /// The amount with only the samples of these indexes.
     pub(super) fn at(&self, range: std::ops::Range<usize>) -> Self {
         let of = |list: &[f64]| list.get(range.clone()).map(<[f64]>::to_vec).unwrap_or_default();
         Self { what: self.what.clone(), t_s: of(&self.t_s), value: of(&self.value), ..*self }
     }
 
-    /// The samples between two times, in seconds.
+    /// The amount with only the samples between two times, in seconds.
     pub(super) fn between(&self, from_s: f64, to_s: f64) -> Self {
         self.at(self.t_s.partition_point(|t_s| *t_s < from_s)..self.t_s.partition_point(|t_s| *t_s <= to_s))
     }

@@ -4,32 +4,31 @@ use crate::record::{Interval, Record};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// The axis over which growth is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge::resources) enum Axis {
     Hours,
     OwnHours,
-    /// Distinct objects that were created and deleted.
+    /// The axis is the number of distinct objects that were created and deleted.
     Objects,
-    /// Admission reviews.
+    /// The axis is the number of admission reviews.
     Requests,
 }
 
 /// The scale of an axis in one run: it gives the position of each moment.
 pub(super) enum Scale {
-    /// The number of units per hour of the run.
+    /// The axis is a time: the number of its units per hour of the run.
     Hours(f64),
     Counted(Counted),
 }
 
-/// A count that never falls, known at the ends of intervals.
+/// A count that never falls, known at the ends of the intervals of a run.
 pub(super) struct Counted {
-    /// The known values: seconds and count.
+    /// The known values of the count, each with its time in seconds.
     known: Vec<(f64, f64)>,
 }
 
 impl Axis {
-    /// The unit of the axis, as it follows a size.
+    /// The unit of the axis, as text after a size.
     pub(super) fn per(self) -> &'static str {
         match self {
             Self::Hours => "/h",

@@ -1,8 +1,8 @@
-//! Text of the decision whether one amount, such as memory, grows faster than its budget.
+//! The text of the decision whether one amount, such as memory, grows faster than its budget.
 //!
-//! Owns the text; [`crate::growth`] decides. If the subject was started again, or samples are missing for long, the
-//! time ranges between these breaks are judged one by one (`parts.rs`). If memory grew too fast in one of them, the
-//! budget is broken, whatever later ones show.
+//! Owns the text of the decision; [`crate::growth`] decides. If the subject was started again, or samples are missing
+//! for long, the time ranges between these breaks are judged one by one (`parts.rs`). If memory grew too fast in one of
+//! these time ranges, the budget is broken, whatever later ones show.
 
 use super::amount::Amount;
 use super::axis::Axis;
@@ -17,9 +17,8 @@ use crate::statistics::theil_sen::Slope;
 use crate::words::{count, millis, three_digits};
 
 pub(in crate::judge::resources) struct Limit {
-    /// The most that the amount may grow for each unit of the axis.
+    /// Maximum growth of the amount for each unit of the axis.
     pub most: f64,
-    /// The limit as the report shows it.
     pub text: String,
     pub axis: Axis,
 }
@@ -35,7 +34,6 @@ impl Limit {
     }
 }
 
-/// A decision on growth, with its texts.
 #[derive(Debug)]
 pub(in crate::judge::resources) struct Decided {
     pub verdict: Verdict,
@@ -54,17 +52,16 @@ pub(in crate::judge::resources) struct Decided {
     pub is_unusable: bool,
 }
 
-/// How a series is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
     /// The number of series that are judged against one budget.
     pub looks: usize,
-    /// Whether the series has gaps. A series with gaps can fail but not pass.
+    /// Whether the series has gaps; a series with gaps can fail but not pass.
     pub holed: bool,
 }
 
 impl Look {
-    /// Judges a series without a gap, which is one of `looks` series.
+    /// For a series without a gap, which is one of `looks` series.
     pub(super) fn of(looks: usize) -> Self {
         Self { looks, holed: false }
     }
@@ -137,7 +134,7 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
     }
 }
 
-/// The part of the series that decides, if the series has several parts, and how this part was judged.
+/// The time range that decides, if the series is cut into several, and how the samples in this time range were judged.
 pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Option<(Amount, Look)> {
     let mut parts = parts::of(record, amount);
     if parts.len() < 2 {
@@ -152,7 +149,7 @@ pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Optio
     all.find(|(amount, look)| one(record, limit, amount, *look).verdict == Verdict::Fail).or(longest)
 }
 
-/// Decides by one series, which has no break or is judged in spite of its gaps.
+/// Decides by one series of samples, which has no break or is judged in spite of its gaps.
 fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
     let (answer, settled, axis) = ask(record, limit, amount, look);
     let planned_s = planned_s(record);
@@ -181,7 +178,7 @@ fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
     Decided { verdict, observed, text: text + &said.notes(record), grew, needed_s, upper, least, is_unusable }
 }
 
-/// Writes the text of an answer.
+/// Writes the text of a decision on growth.
 struct Wording<'a> {
     amount: &'a Amount,
     limit: &'a Limit,

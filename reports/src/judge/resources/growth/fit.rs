@@ -1,7 +1,7 @@
-//! The judged growth of memory for a chart: the series, the slope with its interval, and the budget.
+//! The judged growth of memory for a chart: the series of samples, the slope with its interval, and the budget.
 //!
-//! Owns the positions of the chart's lines. The module calls the judge's own functions, so that a chart never shows
-//! another slope than the one that decided.
+//! Owns the positions of the lines in the chart. The module calls the judge's own functions, so that a chart never
+//! shows another slope than the one that decided.
 
 use super::axis::Axis;
 use super::decide::{self, Limit};
@@ -17,13 +17,12 @@ pub(crate) struct Fit {
     pub budget: &'static str,
     /// The name of the judged amount, as the subject of a sentence.
     pub what: String,
-    /// The limit as the report shows it.
     pub limit: String,
     /// The judged values: milliseconds of the run, and bytes.
     pub points: Vec<(u64, f64)>,
     /// The start of the judged time, in milliseconds; the time before it is warm-up.
     pub from_ms: u64,
-    /// The estimated line through the middle of the judged points: its values at start and end, in bytes.
+    /// The estimated line through the middle of the judged points: its values at the first and last time, in bytes.
     pub estimate: (f64, f64),
     /// The line with the lower bound of the slope, and the line with the upper bound.
     pub lower: (f64, f64),

@@ -1,7 +1,7 @@
-//! Cuts a series of memory samples into parts. In each part, one process was measured without a gap.
+//! Cuts a series of memory samples into time ranges in which one process was measured without a gap.
 //!
-//! Owns the rule for cutting a series: it is cut at each start of the subject, and at gaps. The time right after a
-//! start is warm-up and belongs to no part.
+//! Owns the rule for cutting: a series is cut at each start of the subject, and at gaps in its samples. The time right
+//! after a start is warm-up and belongs to no time range.
 
 use super::amount::Amount;
 use crate::growth;
@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::statistics::blocks::Series;
 use crate::words::millis;
 
-/// A part of a series, in which one process was measured without a gap.
+/// A time range of a series in which one process was measured without a gap.
 pub(super) struct Part {
     pub(super) amount: Amount,
 }
@@ -25,7 +25,7 @@ impl Part {
     }
 }
 
-/// All parts that have a sample; the whole series if no part has one.
+/// All time ranges that have a sample; the whole series if no time range has one.
 pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
     let mut parts = Vec::new();
     for life in lives(record) {
@@ -37,8 +37,8 @@ pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
     if parts.is_empty() { vec![Part { amount: amount.at(0..amount.t_s.len()) }] } else { parts }
 }
 
-/// All samples of each life (a process after its warm-up) that has gaps. Growth across a gap counts, although the parts
-/// on each side may be too short to decide.
+/// All samples of each process after its warm-up, if these samples have gaps. Growth across a gap counts, although the
+/// time before and the time after it may be too short to decide.
 pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
     let whole = |life: Life| {
         let within = amount.between(life.from_ms as f64 / 1000.0, life.to_ms as f64 / 1000.0);
@@ -48,7 +48,7 @@ pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
     lives(record).into_iter().filter_map(whole).collect()
 }
 
-/// Why a series has more than one part, as a clause of a sentence.
+/// Why a series has more than one time range, as a clause of a sentence.
 pub(super) fn broken(record: &Record, amount: &Amount) -> String {
     if let Some(t_ms) = anew(record) {
         return format!("the subject was restarted at {}", millis(t_ms));
@@ -57,7 +57,7 @@ pub(super) fn broken(record: &Record, amount: &Amount) -> String {
     format!("there are no samples for {longest:.0} s")
 }
 
-/// Why a series has more than one part, in a word or two.
+/// Why a series has more than one time range, in a word or two.
 pub(super) fn observed(record: &Record) -> &'static str {
     if anew(record).is_some() { "restarted" } else { "not judged" }
 }

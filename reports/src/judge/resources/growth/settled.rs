@@ -2,23 +2,23 @@
 //! leaking.
 //!
 //! Owns the three series that are compared with memory: the median response time, processor time for each review, and
-//! connections. These series can only cut the start of the memory series. A series that never becomes steady is
-//! reported and does not decide, because on a noisy machine the first two never do.
+//! connections. The three series can only cut the start of the memory series. A series that never becomes steady is
+//! reported and does not decide, because on a noisy machine response time and processor time never become steady.
 
 use crate::growth::{WarmUp, warm_up};
 use crate::record::{Phase, Record};
 use crate::statistics::blocks::Series;
 use crate::statistics::quantile;
 
-/// A series is steady from the time at which its level differs from the later level by less than this share.
+/// A series is steady from the time at which its level differs from the later level by less than this fraction.
 const MATTERS: f64 = 0.1;
 
-/// When the three other series became steady.
+/// When the three series became steady.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Settled {
     /// The time, in seconds of the run, from which all series were steady, except those that never were.
     pub(super) since_s: f64,
-    /// The series that became steady last.
+    /// The series that became steady last of the three.
     pub(super) last: Option<&'static str>,
     /// Series that were not steady in the first half of the run.
     pub(super) never: Vec<&'static str>,
@@ -55,8 +55,8 @@ fn response(record: &Record) -> Vec<(f64, f64)> {
     medians.map(|(end_ms, p50_us)| (end_ms as f64 / 1000.0, p50_us as f64)).collect()
 }
 
-/// The processor time of a review: seconds of the run, and milliseconds. The time comes from the samples next to the
-/// ends of the intervals.
+/// The processor time of a review: seconds of the run, and milliseconds. The processor time comes from the samples next
+/// to the ends of the intervals.
 fn cost(record: &Record) -> Vec<(f64, f64)> {
     let cpu_ms = |t_ms: u64| {
         let next = record.samples.partition_point(|row| row.t_ms < t_ms);
@@ -106,8 +106,8 @@ mod tests {
         assert!((35.0..55.0).contains(&late.since_s), "{late:?}");
     }
 
-    /// The number of connections halves every few seconds until after the middle. The series is reported as unsteady,
-    /// and the memory series is not cut.
+    /// If the number of connections halves every few seconds until after the middle of the run, it is reported as
+    /// unsteady, and the memory series is not cut.
     #[test]
     fn what_never_settles_is_told() {
         let never = settled(|e| {

@@ -1,9 +1,10 @@
-//! Chooses the series that judges the growth of memory, heap or resident set, and writes a text about the other series.
+//! Chooses the series that judges the growth of memory, heap or resident set, and writes a text about the series that
+//! was not chosen.
 //!
-//! Owns the choice between heap and resident set. If the subject reports often enough the memory that its allocator or
-//! runtime uses, this heap decides. A leak shows in the heap before the resident set grows, and does not contain memory
-//! that an allocator only retains. But memory leaks outside of the heap too. So a flat heap excuses a growing resident
-//! set only if an allocator can be the reason.
+//! Owns the choice between heap and resident set. If the subject reports often enough how much memory its allocator or
+//! runtime has in use (the heap), the heap decides. A leak is visible in the heap before the resident set grows, and
+//! the heap does not contain memory that an allocator only retains. Memory can also leak outside of the heap. A flat
+//! heap therefore excuses a growing resident set only if an allocator can be the reason.
 
 use super::amount::Amount;
 use super::decide::{Decided, Limit, decide, size_of_bytes};
@@ -14,17 +15,18 @@ use crate::record::{MetricsRow, Phase, Process, Record};
 use crate::statistics::quantile;
 use crate::words::count;
 
-/// The least scatter of memory that is assumed, in bytes. With the scatter of one page, any run would be long enough.
+/// The smallest scatter of memory that is assumed, in bytes. With the scatter of one memory page, any run would be long
+/// enough.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 
-/// The fewest heap readings in the steady phase with which the heap decides: three for each block of the least number
-/// of blocks.
+/// The heap decides only if the steady phase has at least this many heap values: three for each block of the minimum
+/// number of blocks.
 const READINGS_LEAST: usize = 36;
 /// The count of another resource grew with the resident set if its value in the last quarter of the steady phase is at
 /// least this many times that of the first quarter.
 const MORE_SHARE: f64 = 1.5;
-/// The least difference between last and first quarter of the steady phase for such a count.
+/// Minimum difference between last and first quarter of the steady phase for such a count.
 const MORE_LEAST: f64 = 8.0;
 
 /// Judges memory by the better of the two series, heap or resident set.
@@ -77,7 +79,7 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
 
 /// Why a resident set that grows while the heap is flat is still a leak.
 enum Outside {
-    /// The resident set grew by more than the heap ever had. No allocator retains that much.
+    /// The resident set grew by more than the size that the heap ever had: no allocator retains that much.
     MoreThanTheHeap { least: f64, heap: f64, with: Vec<String> },
     /// The counts of other resources grew with the resident set.
     With(Vec<String>),
@@ -148,7 +150,7 @@ fn grown(record: &Record) -> Vec<String> {
     told.collect()
 }
 
-/// The series that is judged; none if there is no sample.
+/// The series whose growth is judged; none if there is no sample.
 pub(super) fn judged(record: &Record, limit: &Limit) -> Option<Amount> {
     let other = resident(record);
     let Some(heap) = heap(record) else { return Some(other).filter(|amount| !amount.t_s.is_empty()) };
@@ -166,7 +168,7 @@ fn resident(record: &Record) -> Amount {
     Amount::of(record, "the resident set", OF_BYTES, values)
 }
 
-/// The heap in use; none if the subject does not report it.
+/// The samples of the heap in use; none if the subject does not report it.
 fn heap(record: &Record) -> Option<Amount> {
     let of = record.metrics.iter().find_map(|row: &MetricsRow| row.heap_of.as_deref())?;
     let values = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes? as f64)));

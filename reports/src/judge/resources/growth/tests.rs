@@ -4,7 +4,7 @@ use crate::judge::Verdict;
 
 const MIB: u64 = 1 << 20;
 
-/// The finding of a budget with this limit, for the clean example after the change `spoil`.
+/// The finding of a budget with this limit, for the clean example record after the change `spoil`.
 fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
     let mut example = Example::clean();
     resident(&mut example, |_| 0);
@@ -14,7 +14,7 @@ fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
     judgement.findings.into_iter().find(|finding| finding.budget == budget).unwrap()
 }
 
-/// Sets the resident set in each second.
+/// Sets the resident set in each second of the example.
 fn resident(example: &mut Example, bytes: impl Fn(u64) -> u64) {
     for sample in &mut example.samples {
         let wobble = sample.t_ms * 7919 % 13;
@@ -48,8 +48,8 @@ fn each_budget_passes_fails_and_is_undecided() {
     }
 }
 
-/// By a clock that runs sixty times faster, the same growth per hour is a sixtieth. The budget by the real clock and
-/// the budget by the subject's clock are both judged.
+/// By a clock of the subject that runs sixty times faster, the same growth per hour is a sixtieth. The budget by the
+/// real clock and the budget by the subject's clock are both judged.
 #[test]
 fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
     let limit = r#"{"growth": "100MiB/h", "growthPerOwnHour": "100MiB"}"#;
@@ -129,7 +129,7 @@ fn the_heap_in_use_decides_before_the_resident_set() {
 }
 
 /// Memory leaks outside of the heap too: sockets, TLS sessions, buffers of a native library. A flat heap does not
-/// excuse more memory than the heap ever had, or memory that grows with descriptors.
+/// excuse growth of the resident set by more than the heap ever had, or together with descriptors.
 #[test]
 fn what_leaks_outside_of_the_heap_fails() {
     let (limit, budget, _) = BUDGETS[0];
@@ -151,7 +151,7 @@ fn what_leaks_outside_of_the_heap_fails() {
     assert!(sockets.text.contains("grew together with these: sockets went from "), "{}", sockets.text);
 }
 
-/// A metrics page that was read 25 times in some minutes is not enough for a slope.
+/// The heap does not decide if the metrics page was read only 25 times in some minutes.
 #[test]
 fn a_heap_that_is_seldom_read_is_no_signal() {
     let (limit, budget, _) = BUDGETS[0];
@@ -164,7 +164,7 @@ fn a_heap_that_is_seldom_read_is_no_signal() {
     assert!(seldom.text.contains("readings are too few"), "{}", seldom.text);
 }
 
-/// A subject that grew and then crashed has failed. So has a subject that grew before a gap in its samples.
+/// A subject that grew and then crashed has failed, and so has a subject that grew before a gap in its samples.
 #[test]
 fn a_leak_before_a_break_is_a_leak() {
     let (limit, budget, _) = BUDGETS[1];

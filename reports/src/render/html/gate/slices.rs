@@ -1,8 +1,8 @@
-//! Charts of a gate with every slice as a dot, in the order of measurement. Each metric measured in slices has a chart.
-//! Another chart shows the load of the machine, which is the reason for dropped slices.
+//! Charts of a gate with every measurement as a dot, in order. Each metric that is measured under load has a chart. One
+//! further chart shows the load of the machine, which is the reason for dropped measurements.
 //!
-//! The axis counts slices; each slice is a thousand units wide. Dropped slices have another colour and a band behind
-//! them.
+//! The axis counts measurements; each measurement is a thousand units of the axis wide. Dropped measurements have
+//! another colour and a band behind them.
 
 use std::fmt::Write;
 
@@ -14,24 +14,24 @@ use crate::gate::{Judgement, Metric, Record, Rule, Side, Slice};
 use crate::render::gate::Shown;
 use crate::words::{counted, three_digits};
 
-/// Number of units of the axis for one slice.
+/// Number of units of the axis for one measurement.
 const SLICE: u64 = 1000;
-/// Maximum number of ticks on the axis. Ticks never split a block of four slices.
+/// Maximum number of ticks on the axis. Ticks never split a block of four measurements.
 const TICKS_MOST: usize = 8;
 const TICK_STEPS: [usize; 8] = [1, 2, 4, 8, 16, 40, 80, 200];
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1_048_576.0;
 
-/// A slice with its position on the axis.
+/// A measurement with its position on the axis.
 struct Played<'a> {
     slice: &'a Slice,
     stretch: (u64, u64),
-    /// The range of the axis that the slice and its partner cover.
+    /// The range of the axis that the two measurements of the pair cover.
     pair: (u64, u64),
     counts: bool,
 }
 
-/// The axis, and a chart for each metric that was measured in slices, in the order of the report.
+/// The axis of the charts, and a chart for each metric that is measured under load, in the order of the report.
 pub(super) fn charts(record: &Record, dropped: &[Option<String>], judgement: &Judgement) -> (Axis, Vec<Chart>) {
     let played = played(record, dropped);
     let axis = axis(record, &played);
@@ -97,10 +97,10 @@ fn axis(record: &Record, played: &[Played<'_>]) -> Axis {
     }
 }
 
-/// The dots of a series, each with the range of the axis for which its value is shown.
+/// The dots of a series in a chart, each with the range of the axis for which its value is shown.
 type Dots = Vec<(Step, (u64, u64))>;
 
-/// The dot of a slice; none if the metric was not measured in the slice.
+/// The dot of a measurement; none if the metric was not measured in it.
 fn dot(one: &Played<'_>, value: Option<f64>, read_for: (u64, u64)) -> Option<(Step, (u64, u64))> {
     let value = value.filter(|value| value.is_finite())?;
     Some((Step { from: one.stretch.0, until: one.stretch.1, value }, read_for))

@@ -49,7 +49,7 @@ pub(super) fn played(record: &Record) -> Vec<Played<'_>> {
     active.collect()
 }
 
-/// All faults as one SVG path, which every chart uses. So the report stays small even with thousands of faults.
+/// All faults as one SVG path, which every chart uses, so that the report stays small even with thousands of faults.
 pub(super) fn bands(played: &[Played<'_>], length_ms: u64) -> String {
     let part = |t_ms: u64| t_ms.min(length_ms).saturating_mul(BAND_PARTS) / length_ms.max(1);
     let mut covered: BTreeSet<u64> = BTreeSet::new();
@@ -70,7 +70,7 @@ pub(super) fn bands(played: &[Played<'_>], length_ms: u64) -> String {
     path
 }
 
-/// Marks at the times of hits. Hits at about the same time share a mark.
+/// Marks on the axis at the times of hits of faults. Hits at about the same time share a mark.
 pub(super) fn hits(record: &Record, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / HIT_MARKS).max(1);
     let mut before: BTreeMap<&str, u64> = BTreeMap::new();

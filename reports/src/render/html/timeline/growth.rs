@@ -44,7 +44,7 @@ fn chart(record: &Record, length_ms: u64, fit: &Fit) -> Chart {
     Chart { fills, ..Chart::new(names, (scale, &words), curves, summary) }
 }
 
-/// The area between the lower and the upper bound of the slope, whose lines cross in the middle.
+/// The area between the lower and the upper bound of the slope, whose lines cross in the middle of the judged time.
 fn band(fit: &Fit, length_ms: u64, scale: Scale) -> Option<Fill> {
     let corners = [
         (fit.span_ms.0, fit.lower.0),

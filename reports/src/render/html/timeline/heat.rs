@@ -8,10 +8,10 @@ use super::super::scale::{Scale, whole};
 use crate::record::{BANDS, Record, band_edge_us, tag};
 use crate::words::{count, micros};
 
-/// CSS classes of the shades. The lightest shade is for cells with up to a thousandth of the answers of the fullest
-/// cell. Each next shade is for about six times as many.
+/// CSS classes of the shades of the heat map, the lightest first. The lightest shade is for cells with up to a
+/// thousandth of the answers of the fullest cell. Each darker shade is for about six times as many answers.
 const SHADES: [&str; 5] = ["h1", "h2", "h3", "h4", "h5"];
-/// For each shade, the share of the fullest cell below which a cell has the shade.
+/// For each shade, the fraction of the fullest cell's answers below which a cell has this shade.
 const SHADE_BELOW: [f64; 5] = [0.001, 0.006, 0.036, 0.2, f64::INFINITY];
 
 pub(super) fn admission(record: &Record, length_ms: u64) -> Option<Chart> {

@@ -6,7 +6,7 @@ use super::{cuts, rates};
 use crate::record::{AdmissionRow, Record};
 use crate::words::three_digits;
 
-/// Name, CSS class, and the count of one outcome in an interval.
+/// Name and CSS class of a curve, and how the count of its outcome is read from an interval.
 type Line = (&'static str, &'static str, fn(&AdmissionRow) -> u64);
 
 const LINES: [Line; 4] = [

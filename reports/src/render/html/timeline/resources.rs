@@ -63,7 +63,7 @@ pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
     lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
 }
 
-/// The share of one processor that a process used between each two samples.
+/// The percentage of one processor that a process used between each two samples.
 pub(super) fn processor_share(
     record: &Record,
     length_ms: u64,
@@ -106,7 +106,7 @@ pub(super) fn pressure(record: &Record, length_ms: u64) -> Option<Chart> {
     )
 }
 
-/// The share of the machine's time that other virtual machines of its host used.
+/// The percentage of the machine's time that other virtual machines of its host used.
 fn stolen(record: &Record, length_ms: u64) -> Vec<(u64, f64)> {
     let cores = f64::from(record.manifest.machine.cores.max(1));
     let mut last: Option<(u64, u64)> = None;

@@ -9,7 +9,8 @@ use crate::ledger::Outcome;
 use crate::record::{ApiRow, EndReason, Interval, Record};
 use crate::words::three_digits;
 
-/// The CSS class of each subject's curve, in the order of subjects; as many classes as a comparison may have subjects.
+/// The CSS class of each subject's curve, in the order of subjects; there are as many classes as a comparison may have
+/// subjects.
 pub(in crate::render::html) const CLASSES: [&str; 16] =
     ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16"];
 

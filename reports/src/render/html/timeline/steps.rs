@@ -1,14 +1,14 @@
-//! Counts of intervals drawn as steps, so that no effect of a fault is drawn before the fault.
+//! Counts of intervals drawn as horizontal steps, so that no effect of a fault is drawn before the fault.
 //!
-//! If a fault begins within an interval, the interval's count also contains events before the fault. So the step begins
-//! with the fault, and the time from the interval's start to the fault is left blank.
+//! If a fault begins within an interval, the interval's count also contains events before the fault. The step of that
+//! interval therefore begins with the fault, and the time from the interval's start to the fault is left blank.
 
 use super::super::chart::Step;
 use super::faults::Played;
 use super::{BAND_PARTS, POINTS};
 
-/// Maximum number of faults of which each cuts steps. If a run has more, only faults that begin while no other fault is
-/// active cut steps; otherwise steps would become dots.
+/// Maximum number of faults whose starts all cut steps. If a run has more faults, only faults that begin while no other
+/// fault is active cut steps; otherwise steps would become dots.
 const CUTS_MOST: usize = 40;
 
 /// The times at which steps are cut, and the rule by which steps are reduced.
@@ -36,8 +36,8 @@ impl Cuts {
         Self { starts_ms: spans.into_iter().map(|(from_ms, _)| from_ms).collect(), length_ms }
     }
 
-    /// The start of the step for a count from `start_ms` to `end_ms`: the interval's start, or the last fault that
-    /// began in the interval. The time that is cut off must be wide enough to be visible.
+    /// The start of the drawn step for a count from `start_ms` to `end_ms`: the interval's start, or the last fault
+    /// that began in the interval. A step is not cut if the time cut off would be too short to be visible.
     pub(super) fn drawn_from_ms(&self, start_ms: u64, end_ms: u64) -> u64 {
         let next = self.starts_ms.partition_point(|fault_ms| *fault_ms < end_ms);
         let last = next.checked_sub(1).and_then(|last| self.starts_ms.get(last)).copied().unwrap_or(0);
@@ -45,7 +45,7 @@ impl Cuts {
     }
 
     /// Reduces sorted time ranges (start, end, value) to at most about [`POINTS`] steps. Each step has the largest
-    /// value of a part of the axis, because limits are about peaks.
+    /// value of its range of the axis, because limits are about peaks.
     pub(super) fn steps(&self, each: impl Iterator<Item = (u64, u64, f64)>) -> Vec<Step> {
         let width_ms = (self.length_ms / POINTS).max(1);
         // Each with its start, up to which the step before may continue.
@@ -83,8 +83,8 @@ mod tests {
         Played { name: "watch-end", from_ms, to_ms, hits: 1 }
     }
 
-    /// A step whose interval contains the start of a fault begins with the fault. All other steps begin with their
-    /// interval.
+    /// A step whose interval contains the start of a fault begins with the fault. All other steps begin with the start
+    /// of their interval.
     #[test]
     fn a_step_does_not_begin_before_its_fault() {
         let cuts = Cuts::new(&[fault(63_000, 64_000), fault(64_000, 70_000)], 160_000);
@@ -97,8 +97,8 @@ mod tests {
         }
     }
 
-    /// A run of a hundred hours has a few hundred steps. No step begins before its interval, and the highest value is
-    /// among the steps.
+    /// The curve of a run of a hundred hours has only a few hundred steps. No step begins before its interval, and the
+    /// highest value is among the steps.
     #[test]
     fn long_runs_are_thinned() {
         let hour_ms = 3_600_000;

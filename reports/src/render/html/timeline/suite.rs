@@ -9,14 +9,14 @@ use super::{Axis, Band, HIT_MARKS, clock, plain_axis, stack};
 use crate::suite::{Suite, Test};
 use crate::words::{count, counted, three_digits};
 
-/// Maximum number of failed tests with a line of their own.
+/// Maximum number of failed tests that have a line of their own in the time line.
 const LINES: usize = 12;
 /// Maximum number of bars in the line of all tests.
 const BARS: usize = 2000;
-/// The whole time divided by this number is the largest distance of hits of one fault that form one band.
+/// Hits of one fault form one band if they are closer together than the whole time divided by this number.
 const CLOSE: u64 = 40;
 
-/// One line of the time line, with a bar for each test.
+/// One line of the suite's time line, with a bar for each test.
 pub(in crate::render::html) struct Lane {
     pub name: String,
     pub bars: Vec<Bar>,
@@ -29,7 +29,7 @@ pub(in crate::render::html) struct Bar {
     pub label: String,
 }
 
-/// The axis with its faults. Hits of one fault that are close together form a band.
+/// The axis with the bands of its faults. Hits of one fault that are close together form a band.
 pub(in crate::render::html) fn axis(suite: &Suite) -> Axis {
     let length_ms = suite.length_ms.max(1);
     let close_ms = (length_ms / CLOSE).max(1);
@@ -65,7 +65,7 @@ pub(in crate::render::html) fn axis(suite: &Suite) -> Axis {
     Axis { faults, bands, hits: marks(suite, length_ms), lanes, ..plain_axis(length_ms) }
 }
 
-/// Marks at the times of hits. Hits at about the same time share a mark.
+/// Marks on the axis at the times of hits of faults. Hits at about the same time share a mark.
 fn marks(suite: &Suite, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / HIT_MARKS).max(1);
     let mut places: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -81,7 +81,7 @@ fn marks(suite: &Suite, length_ms: u64) -> Vec<Mark> {
     places.into_values().map(mark).collect()
 }
 
-/// A line of all tests, and a line for each failed test.
+/// A line with all tests of the suite, and a line for each failed test.
 pub(in crate::render::html) fn lanes(suite: &Suite) -> Vec<Lane> {
     if suite.tests.is_empty() {
         return Vec::new();

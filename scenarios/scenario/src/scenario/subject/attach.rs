@@ -1,4 +1,5 @@
-//! `attach`: a subject that runs already. The harness does not start it, so it cannot set its environment variables.
+//! `attach`: a subject that runs already. The harness does not start such a subject and so cannot set the subject's
+//! environment variables.
 
 use std::path::{Path, PathBuf};
 
@@ -38,12 +39,12 @@ pub struct Attach {
     /// `webhook`: the subject answers reviews and watches nothing. `both`: the subject also watches, and its answers
     /// are judged as with `webhook`.
     pub role: Option<Role>,
-    /// The condition under which the subject counts as ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a
-    /// command.
+    /// The condition under which the attached subject counts as ready: `{url: ADDRESS}` or `{request: first}`. Default:
+    /// the condition of `command`.
     pub ready: Option<Sign>,
 }
 
-/// Pods of a namespace, by their labels.
+/// Selects Pods of a namespace by their labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PodsOf {

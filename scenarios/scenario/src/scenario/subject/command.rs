@@ -27,8 +27,8 @@ pub struct Command {
     /// `$${NAME}` is passed on as `${NAME}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
-    /// Several processes instead of one, such as a controller and its webhook, or two replicas. All get the same
-    /// kubeconfig and variables, and are measured together. If one process ends, the subject has ended.
+    /// Several processes instead of one process, such as a controller and its webhook, or two replicas. All processes
+    /// get the same kubeconfig and variables, and are measured together. If one process ends, the subject has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Process>,
     /// `webhook`: the command answers reviews and watches nothing, so it is ready when its port answers TLS, and needs
@@ -43,7 +43,7 @@ pub struct Command {
     pub cwd: Option<PathBuf>,
     /// The files and folders that make up the command's build, relative to the scenario file, such as the script that
     /// an interpreter runs. The record has one SHA-256 over them, the digest of the output of `sha256sum` for these
-    /// files, so that two versions differ. Default: the program file of `run`.
+    /// files, so that two versions differ. Default: the file of the program in `run`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
     /// Folders that only the command's processes see, as a kubelet mounts them: `/certs: {secret: NAMESPACE/NAME}`. Needs root or
@@ -55,26 +55,28 @@ pub struct Command {
     /// `${LONGHAUL_TLS_DIR}`. The folder `LONGHAUL_TLS_DIR` has both files, as `tls.crt` and `tls.key`.
     pub serves: Option<Serves>,
     /// The condition under which the command counts as ready: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`.
-    /// Default: it has requested a judged resource from the control plane, and its webhook's port is open. With `role:
-    /// webhook`, the default is that its port answers TLS.
+    /// Default: the command has requested a judged resource from the control plane, and its webhook's port is open.
+    /// With `role: webhook`, the default is that the webhook's port answers TLS.
     pub ready: Option<Readiness>,
     /// After which ends a process is started again, as by a kubelet: `always` or `onFailure`. Default: the end of a
     /// process fails the run. `budgets.crashes` limits the number of restarts.
     pub restart: Option<Restart>,
     /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts while load runs, as in a rolling update. Only for a subject that answers admission reviews.
+    /// Restarts while load runs, as in a rolling update. Allowed only for a subject that answers admission reviews.
     pub restarts: Option<Restarts>,
-    /// Replacements of the serving certificate while load runs. Only for a subject that answers admission reviews.
+    /// Replacements of the serving certificate while load runs. Allowed only for a subject that answers admission
+    /// reviews.
     pub certificates: Option<Certificates>,
-    /// How many times faster the subject's own clock runs. This works for any 64-bit program and the processes that it
-    /// starts. The harness measures in real time; lifetimes on the server are shortened by the same factor.
+    /// How many times faster the subject's own clock runs. A faster clock works for any 64-bit program and the
+    /// processes that it starts. The harness measures in real time; lifetimes on the server are shortened by the same
+    /// factor.
     pub clock_rate: Option<u32>,
     /// Time to exit after SIGTERM. Default: 30s.
     pub stop_timeout: Option<Span>,
 }
 
-/// One of several processes of a subject.
+/// One of the several processes of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Process {
@@ -85,7 +87,8 @@ pub struct Process {
     /// Environment variables for this process only, besides those of the whole subject.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The working directory of the process, relative to the scenario file. Default: that of the subject.
+    /// The working directory of this process, relative to the scenario file. Default: the working directory of the
+    /// whole subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
 }
@@ -217,7 +220,8 @@ impl Kind for Command {
     }
 }
 
-/// The arguments of a program, each with the names of the variables that the scenario sets for the program.
+/// The arguments of a program as templates, each with the names of the variables that the scenario sets for the
+/// program.
 fn written<'t>(words: &'t [String], env: &'t BTreeMap<String, String>, one: Option<&'t Process>) -> Vec<Templated<'t>> {
     let own: Vec<&str> = env.keys().chain(one.iter().flat_map(|one| one.env.keys())).map(String::as_str).collect();
     words.iter().map(|text| Templated { key: "run", text, own: own.clone() }).collect()
@@ -227,9 +231,9 @@ fn values(env: &BTreeMap<String, String>) -> impl Iterator<Item = Templated<'_>>
     env.values().map(|text| Templated { key: "env", text, own: Vec::new() })
 }
 
-/// Finds a program. Longhaul's own programs lie beside the running one and need no path; other programs are searched in
-/// `PATH`, as a shell does. If a bug is planted, Longhaul's own programs are taken from separate builds. Other programs
-/// can read the environment variable with the bug's name.
+/// Finds the path of a program. Longhaul's own programs are in the folder of the running program and need no path;
+/// other programs are searched in `PATH`, as a shell does. If a bug is planted, Longhaul's own programs are taken from
+/// separate builds. Other programs can read the bug's name in an environment variable.
 fn find(program: &str, planted: bool) -> PathBuf {
     if program.contains('/') {
         return PathBuf::from(program);

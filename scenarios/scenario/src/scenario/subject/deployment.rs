@@ -1,8 +1,8 @@
 //! `deployment`: a subject in Pods, with the manifests that are applied to a cluster and the images that it needs
 //! there.
 //!
-//! This module owns the keys, and converts them to objects and images. The module `run/deploy` of the crate `scenarios`
-//! applies the objects, loads the images and follows the Pods.
+//! This module owns the keys of `deployment`, and converts them to objects and images. The module `run/deploy` of the
+//! crate `scenarios` applies the objects, loads the images and follows the Pods.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const SERVICE_NAMESPACE: &str = "longhaul-system";
 const SERVICE_WEBHOOK: &str = "longhaul-webhook";
 const SERVICE_WATCH: &str = "longhaul-watch";
 const SERVICE_SECRET: &str = "longhaul-webhook-tls";
-/// The Service that a run creates to reach the HTTP pages of the Pod that watches.
+/// The name of the Service that a run creates to reach the HTTP pages of the Pod that watches.
 const PAGES: &str = "longhaul-watch-pages";
 const PAGES_PORT: u16 = 9090;
 
@@ -35,7 +35,8 @@ const PAGES_PORT: u16 = 9090;
 pub struct Deployment {
     /// The manifests to apply, relative to the scenario file: files and folders of plain YAML, or folders with a
     /// `kustomization.yaml`, which `kubectl kustomize` builds. The output of `helm template` is plain YAML. All
-    /// Deployments in the manifests are the subject. Default with `build: service`: the manifests of the service.
+    /// Deployments in the manifests together are the subject. Default with `build: service`: the manifests of the
+    /// service.
     pub manifests: Vec<PathBuf>,
     /// Images that are loaded into the nodes first: archives of `docker save`, OCI layouts in a tar file, or folders
     /// with an OCI layout.
@@ -44,11 +45,11 @@ pub struct Deployment {
     pub build: Option<Build>,
     /// With `build: service`: settings of the service, like `settings` of `subject: {service: …}`.
     pub settings: Option<Map<String, Value>>,
-    /// Number of Pods of the Deployment that serves the webhook, or of the only Deployment. This number replaces that
-    /// of the manifest.
+    /// Number of Pods of the Deployment that serves the webhook, or of the only Deployment. This number replaces the
+    /// number of replicas in the manifest.
     pub replicas: Option<u32>,
     /// The Secret with the subject's serving certificate, as `tls.crt`, `tls.key` and `ca.crt`, in the namespace of the
-    /// Deployment. The run creates the Secret.
+    /// Deployment. The run creates this Secret.
     pub secret: Option<String>,
     /// `webhook`: the subject answers reviews and watches nothing. `both`: the subject also watches, and its answers are judged as with
     /// `webhook`.
@@ -66,7 +67,7 @@ pub enum Build {
 /// A subject in Pods, before the run applies its manifests.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// The objects to apply to the cluster, in this order.
+    /// The objects that the run applies to the cluster, in this order.
     pub objects: Vec<Manifest>,
     /// The images that the Pods need.
     pub images: Vec<Image>,
@@ -78,7 +79,7 @@ pub struct Planned {
     pub secret: Option<(String, String)>,
 }
 
-/// Where an image comes from.
+/// The source of an image.
 #[derive(Debug, Clone)]
 pub enum Image {
     Archive(PathBuf),
@@ -99,7 +100,7 @@ pub struct ServicePort {
 }
 
 impl Planned {
-    /// The files that the image is made from.
+    /// The files from which the subject's images are made.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let file = |image: &Image| match image {
             // The index of a layout names the digest of its whole content.
@@ -259,8 +260,8 @@ impl Deployment {
         Ok(objects)
     }
 
-    /// The files of the service's `ConfigMap`. Its addresses are those of a Pod, and its certificates lie where the
-    /// manifests mount them.
+    /// The files of the service's `ConfigMap`. This configuration has the addresses of a Pod, and names certificates at
+    /// the paths where the manifests mount them.
     fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<Value> {
         let service = Service { settings: Some(self.settings.clone().unwrap_or_default()), ..Service::default() };
         let all: Value = serde_json::from_str(&service.configuration(ground, wiring)?)?;
@@ -282,7 +283,7 @@ impl Deployment {
     }
 }
 
-/// Reads manifests. A folder with a `kustomization.yaml` is built with `kubectl kustomize`.
+/// Reads manifests; a folder with a `kustomization.yaml` is built with `kubectl kustomize`.
 fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     let mut objects = Vec::new();
     for path in paths {
@@ -295,15 +296,15 @@ fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     Ok(objects)
 }
 
-/// Whether `helm install` creates an object. `helm template` also prints hooks for tests, upgrades and deletions, which
-/// a run must not apply (Helm documentation, "Chart Hooks").
+/// Whether `helm install` creates an object of a chart. `helm template` also prints hooks for tests, upgrades and
+/// deletions, which a run must not apply (Helm documentation, "Chart Hooks").
 fn is_installed(object: &Value) -> bool {
     let Some(hooks) = object["metadata"]["annotations"]["helm.sh/hook"].as_str() else { return true };
     hooks.split(',').any(|hook| ["pre-install", "post-install", "crd-install"].contains(&hook.trim()))
 }
 
 /// Checks the path of manifests that the run reads later. kubectl itself checks the files of a kustomization, and reads
-/// files outside of its folder only with a flag.
+/// files outside of the kustomization's folder only with a flag.
 pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     match kustomization(ground, path) {
         Some(_) => ground.look(path).map(drop),
@@ -311,7 +312,7 @@ pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     }
 }
 
-/// The folder at this path, if it contains a `kustomization.yaml`.
+/// The folder at `path`, if the folder contains a `kustomization.yaml`.
 fn kustomization(ground: &Ground, path: &Path) -> Option<PathBuf> {
     let folder = ground.folder().join(path);
     folder.join("kustomization.yaml").is_file().then_some(folder)

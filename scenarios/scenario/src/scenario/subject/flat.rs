@@ -1,5 +1,5 @@
-//! Refuses subjects in the notation of earlier versions: `kind` and all keys side by side, or `webhook` beside the
-//! kind. The error message shows the same subject in the new notation.
+//! Refuses subjects in the notation of earlier versions, in which `kind` or `webhook` stands beside the other keys. The
+//! error message shows the same subject in the new notation.
 
 use std::fmt::Write as _;
 
@@ -48,7 +48,7 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
 }
 
 /// Splits the earlier `webhook` section: `path` and `port` move to the kind's keys, and the rest to `install`. If
-/// `install` already names a project's own configurations, it stays as it is.
+/// `install` already names a project's own configurations, it is not changed.
 fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
     let (place, registered): (Map<_, _>, Map<_, _>) =
         keys.clone().into_iter().partition(|(key, _)| matches!(key.as_str(), "path" | "port"));
@@ -81,7 +81,7 @@ fn line(lines: &mut String, indent: usize, key: &str, value: &Value) {
     let _ = writeln!(lines, "{:indent$}{key}: {}", "", flow(value));
 }
 
-/// A value as YAML on one line.
+/// A JSON value as YAML on one line.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(map) => {

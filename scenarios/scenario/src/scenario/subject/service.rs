@@ -1,7 +1,7 @@
 //! `service`: the keys of the built-in service, and its configuration for a run.
 //!
-//! The configuration keeps the settings of the scenario. Addresses, certificates and the registry are replaced by those
-//! of the run. The service itself refuses a configuration with unknown keys.
+//! The configuration of the service keeps the settings in the scenario. Addresses, certificates and the registry in the
+//! configuration are replaced by those of the run. The service itself refuses a configuration with unknown keys.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::subject::Launch;
 
 /// Maximum number of processes that verify signatures for the process with the webhook.
 pub const VALIDATORS_MAX: usize = 4;
-/// Maximum length of the service's configuration, in bytes. A usual configuration has a few kilobytes.
+/// Maximum length of the service's configuration, in bytes. A usual configuration of the service has a few kilobytes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The keys of `service`.
@@ -30,7 +30,7 @@ pub struct Service {
     /// A file with a service configuration, relative to the scenario file. Addresses, certificates and registries in
     /// the file are replaced by those of the run.
     pub config: Option<PathBuf>,
-    /// Settings of the service, written here instead of in a file. The service itself checks them.
+    /// Settings of the service, written in the scenario instead of in a file. The service itself checks these settings.
     pub settings: Option<Map<String, Value>>,
     /// With `registry: {signed: true}`: number of additional processes that have the keys and verify signatures for the
     /// process with the webhook.
@@ -47,9 +47,9 @@ pub struct Service {
     pub restart: Option<Restart>,
     /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts while load runs, as in a rolling update.
+    /// Restarts of the service while load runs, as in a rolling update.
     pub restarts: Option<Restarts>,
-    /// Replacements of the service's serving certificate while load runs.
+    /// Replacements of the service's own serving certificate while load runs.
     pub certificates: Option<Certificates>,
     /// How many times faster the service's own clock runs. The harness measures in real time; lifetimes on the server
     /// are shortened by the same factor.
@@ -174,7 +174,7 @@ pub struct Wiring {
     pub login: Option<(String, PathBuf)>,
     /// The configuration section of the API that scales Deployments, if the scenario has calls.
     pub replicas: Option<Value>,
-    /// The configuration section of the receivers of alerts, if the scenario has some.
+    /// The configuration section of the receivers of alerts, if the scenario has receivers.
     pub alerts: Option<Value>,
     pub shared_cache: Option<Value>,
     pub lock: Option<PathBuf>,
@@ -206,7 +206,7 @@ pub(super) enum Error {
 }
 
 impl Service {
-    /// The configuration as text for a file, in JSON, which is also YAML.
+    /// The service's configuration as text for a file, in JSON, which is also YAML.
     pub(super) fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<String, Error> {
         let mut config = self.written(ground)?;
         let mut section = |name: &str, values: Value| {
@@ -248,8 +248,8 @@ impl Service {
         Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
     }
 
-    /// Address and configuration of each additional process that has keys and verifies signatures. The process with the
-    /// webhook then has no keys and calls the additional processes.
+    /// Address and configuration of each additional process that has keys and verifies signatures. If such processes
+    /// exist, the process with the webhook has no keys and calls these processes.
     fn others(&self, wiring: &mut Wiring) -> Vec<(SocketAddr, String)> {
         let others: Vec<Other> = wiring.others.iter().copied().take(self.validators).collect();
         let Some((validators, _)) = &mut wiring.trust else { return Vec::new() };

@@ -8,8 +8,8 @@ use mock_faults::{Family, Name};
 use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
 
-/// Least warm-up if the run measures how fast the subject handles objects. In less time, a subject that handles one
-/// object per second would handle too few objects for a measurement.
+/// Minimum warm-up if the run measures how fast the subject handles objects. In a shorter warm-up, a subject that
+/// handles one object per second would handle too few objects for this measurement.
 const FIND_OUT_MIN: Duration = Duration::from_secs(5);
 
 pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
@@ -130,7 +130,7 @@ fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     )
 }
 
-/// Calls need a subject that offers the API that scales Deployments.
+/// Refuses calls to a subject that does not offer the API that scales Deployments.
 fn calls(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = &scenario.api else {
         if scenario.budgets.api.is_some() {
@@ -154,7 +154,7 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Attacks must end before load ends, so that a run shows whether the subject recovers.
+/// Refuses attacks that do not end before load ends, because a run must show whether the subject recovers.
 fn attacks(scenario: &Scenario) -> Result<(), Problem> {
     let loaded = units::Span(scenario.phases.loaded());
     let mut attacks = scenario.admission.iter().flat_map(|config| &config.attacks);
@@ -239,7 +239,8 @@ fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Load through the API server needs a registered webhook. Stored objects can only be judged with such load.
+/// Load through the API server needs a registered webhook. Stored objects can be judged only with load through the API
+/// server.
 fn through(scenario: &Scenario) -> Result<(), Problem> {
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
     if through && scenario.subject.install.is_none() {

@@ -1,6 +1,7 @@
-//! A project's own webhook configurations: read from its manifests, and compared with the writes of a run.
+//! Reads a project's own webhook configurations from its manifests, and compares them with the writes of a run.
 //!
-//! This module also finds webhooks that no write of the run would match. The crate `scenarios` registers the webhooks.
+//! This module also finds webhooks that no write of the run would match. The crate `scenarios` registers the webhooks
+//! in the control plane.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::scenario::reach::Ground;
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// One webhook configuration as it stands in its file.
+/// One webhook configuration as the project's file contains it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
     /// Whether the configuration is a `MutatingWebhookConfiguration`.
@@ -72,7 +73,7 @@ impl Configuration {
 }
 
 impl<'a> Hook<'a> {
-    /// A webhook as it stands in a configuration.
+    /// Wraps the JSON of a webhook in a configuration.
     pub fn of(mutating: bool, raw: &'a Value) -> Self {
         Self { mutating, raw }
     }
@@ -147,7 +148,7 @@ impl<'a> Hook<'a> {
 }
 
 impl Written {
-    /// The writes to the resource as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
+    /// These writes as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
     fn told(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{} {}{dot}{} by the {}", self.operations.join("|"), self.plural, self.group, self.by)

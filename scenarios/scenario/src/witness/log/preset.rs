@@ -1,4 +1,4 @@
-//! The log formats of well-known libraries. The lines in the tests were written by these libraries.
+//! The log formats of well-known libraries. These libraries wrote the log lines in the tests of this module.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::{Proves, object};
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// Go's controller-runtime: lines of a reconciler that logs with the logger of its context, in JSON, console or
-    /// klog format. The lines name the object and no version.
+    /// klog format. These lines name the object and no version.
     ControllerRuntime,
-    /// kopf: lines about an object, plain or as JSON. The lines name the object and no version.
+    /// kopf: lines about an object, plain or as JSON. These lines name the object and no version.
     Kopf,
-    /// kube-rs: log lines inside the span of a reconciliation. The lines name the object and no version.
+    /// kube-rs: log lines inside the span of a reconciliation. These lines name the object and no version.
     KubeRs,
     /// Pepr with `LOG_LEVEL=debug`: lines with whole watch events.
     Pepr,

@@ -71,8 +71,8 @@ fn a_child_made_twice_is_found_although_it_goes_at_once() {
     assert_eq!((end.excess, end.parents, end.made, &end.examples[..]), (1, 1, 2, &[example][..]));
 }
 
-/// During a rollout more Pods exist, all with the label of the parent. The Pods are not counted, because the subject
-/// created only the Deployment.
+/// During a rollout more Pods exist, all with the label of the parent. Pods of a Deployment are not counted, because
+/// the subject created only the Deployment.
 #[test]
 fn what_a_controller_makes_of_a_child_is_not_counted() {
     let mut census = census("{resource: pods/v1, by: {label: of}}");
@@ -115,7 +115,8 @@ fn the_version_that_wants_more_may_come_a_moment_later() {
     assert_eq!(end(census).excess, 0);
 }
 
-/// A replacement may exist together with the old child for a moment. If both children stay, one child is surplus.
+/// A replacement may exist together with the old child for a moment. If the old child and its replacement both stay,
+/// one child is surplus.
 #[test]
 fn a_replacement_has_its_time() {
     let replaced = |leaves_ms: Option<u64>| {
@@ -284,8 +285,8 @@ fn who_has_an_owner_or_is_taken_in_time_is_no_orphan() {
     );
 }
 
-/// A deletion with the policy `Orphan` removes owner references, so its children are no orphans. If an update drops the
-/// owner reference, the subject is at fault.
+/// A deletion with the policy `Orphan` removes owner references, so the children of the deleted object are no orphans.
+/// If an update drops the owner reference, the subject is at fault.
 #[test]
 fn a_child_that_a_deletion_lets_go_is_no_orphan() {
     let found = |lost_ms: u64, finalizer: &str| {

@@ -1,7 +1,7 @@
-//! `--handler copy`: a `ConfigMap` with the name of each object, like the owned objects of controllers.
+//! With `--handler copy`: keeps a `ConfigMap` with the name of each object, like the owned objects of controllers.
 //!
-//! This module sends the requests for one change of one object: a read, then a creation or a replacement; or a deletion
-//! when the object is gone. This module does not retry; the caller does.
+//! For one change of an object this module sends a read and then a creation or a replacement of the copy, or a deletion
+//! if the object is gone. This module does not repeat failed requests; its caller does.
 
 use serde_json::{Value, json};
 

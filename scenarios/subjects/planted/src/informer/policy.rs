@@ -1,8 +1,9 @@
-//! Decides the next step after a list or a watch has ended, and the pause before that step.
+//! Decides, after a list or a watch has ended, whether to list or to watch next, and after which pause.
 //!
-//! This module counts the failures and does no I/O. Rules of the correct client: after a clean end of a watch it
-//! resumes; after 410 it lists. After any other failure it pauses and resumes. After every second such failure in a row
-//! it lists instead, because a list may work where a watch does not. The client never gives up.
+//! This module counts the failures and does no I/O. The correct client resumes the watch after a clean end, and lists
+//! after 410. After any other failure the correct client pauses and resumes the watch. After every second failure in a
+//! row the correct client lists instead, because a list may work where a watch does not. The correct client never gives
+//! up.
 
 use std::time::Duration;
 
@@ -12,18 +13,18 @@ use crate::wire::Trouble;
 
 /// Pause between a clean end of a watch and the next watch.
 const RESUME_PAUSE: Duration = Duration::from_millis(50);
-/// A watch that lived at least this long ended normally, even if it delivered no event.
+/// A watch that was open for at least this time ended normally, even if it delivered no event.
 const LIVED: Duration = Duration::from_secs(1);
 /// Number of errors after which `gives-up-after-n-errors` gives up.
 const ERRORS_MAX: u32 = 5;
-/// `aborts-healthy-streams`: the first and the longest pause while no event comes.
+/// With the mistake `aborts-healthy-streams`: the first and the longest pause while no event comes.
 const ABORT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     List,
     Watch,
-    /// The client does nothing for ever. Only a mistake leads to this step.
+    /// The client does nothing for ever. Only a client with a mistake stops listing and watching.
     Stop,
 }
 
@@ -41,17 +42,17 @@ pub enum End {
     Doubt(#[expect(dead_code, reason = "for people, who see it with `--verbose`")] String),
     /// `aborts-healthy-streams` aborted the watch.
     Aborted {
-        /// Whether no event had come.
+        /// Whether no event had come on the aborted watch.
         quiet: bool,
     },
-    /// The list or watch failed in any other way.
+    /// The list or watch failed in a way that no other variant describes.
     Failed(Trouble),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     pub next: Step,
-    /// The pause before the step.
+    /// The pause before the list or watch.
     pub pause: Duration,
 }
 
@@ -62,7 +63,7 @@ pub struct Policy {
     /// Number of watches in a row that delivered no event.
     watch_failures: u32,
     list_failures: u32,
-    /// Number of failures in a row, of lists and of watches.
+    /// Number of failed lists and watches in a row.
     errors: u32,
     silences: u32,
     aborts: u32,
@@ -95,7 +96,7 @@ impl Policy {
         self.must_list
     }
 
-    /// The next step and pause after `step` ended with `end`. `random` is between 0 and 1.
+    /// The next action and pause, after `step` ended with `end`. The argument `random` is between 0 and 1.
     pub fn after(&mut self, step: Step, end: &End, random: f64) -> Decision {
         let decision = match end {
             End::Listed => self.listed(random),
@@ -120,7 +121,8 @@ impl Policy {
         Decision { next, pause }
     }
 
-    /// The next step if no list is required. After every second watch in a row without an event, that is a list.
+    /// The next action (list or watch) if no list is required. After every second watch in a row without an event, a
+    /// list comes next.
     fn list_or_watch(&self, times: u32) -> Step {
         let precaution = times.is_multiple_of(2) && !self.mistakes.made(Mistake::NeverRelists);
         if self.must_list || precaution { Step::List } else { Step::Watch }
@@ -158,8 +160,8 @@ impl Policy {
         Self::then(Step::List, self.after_news(random))
     }
 
-    /// The pause after a 410. The first 410 is normal; after several in a row the client stays below two requests a
-    /// second.
+    /// The pause after the server answered 410. The first 410 is normal; after several 410 in a row the client stays
+    /// below two requests a second.
     fn after_news(&self, random: f64) -> Duration {
         if self.watch_failures == 1 { Duration::ZERO } else { backoff::pause(self.watch_failures, random) }
     }

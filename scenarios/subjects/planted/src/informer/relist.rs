@@ -1,8 +1,8 @@
-//! Lists: the first list, the list after a 410, and the periodic list while a watch is open.
+//! Requests lists: the first list, the list after a 410, and the periodic list while a watch is open.
 //!
-//! This module decides whether a list is accepted. A list older than the seen state is refused at first. An older list
-//! is accepted once consistent lists have been older for so long that the server's store must have been restored from a
-//! backup.
+//! This module decides whether a list is accepted. The client at first refuses a list that is older than the state it
+//! has seen. The client accepts an older list once consistent lists have been older for so long that the server's store
+//! must have been restored from a backup.
 
 use tokio::time::Instant;
 
@@ -14,9 +14,9 @@ use crate::store::Trust;
 use crate::watch::{Backlog, Message, Stream};
 use crate::wire::Trouble;
 
-/// Maximum number of watch messages that are kept during a list. Further messages wait in the connection.
+/// Maximum number of watch messages that are kept during a list. Further watch messages wait in the connection.
 const BACKLOG_MAX: usize = 10_000;
-/// Pause after a failed periodic list, as a multiple of the silence limit, so that the watch has time to deliver.
+/// Pause after a failed periodic list, as a multiple of the limit of silence, so that the watch has time to deliver.
 const RETRY_SILENCES: f64 = 1.25;
 
 impl Informer {
@@ -32,8 +32,8 @@ impl Informer {
     }
 
     /// Lists while a watch is open. Messages of the watch are kept during the list, so that an older list is not
-    /// compared with newer messages. First the messages that the list already includes are handled, then the list. The
-    /// caller handles the later messages.
+    /// compared with newer messages. After the list, the messages that the list includes are handled first, and then
+    /// the list. The caller handles the messages that are newer than the list.
     pub(super) async fn list_during(&mut self, stream: &mut Stream) -> Backlog {
         let mut backlog = Backlog::new();
         let parts = &self.parts;
@@ -69,7 +69,8 @@ impl Informer {
         backlog
     }
 
-    /// `relist-beside-watch`: watch messages are handled at once and then the list, which may be older.
+    /// With the mistake `relist-beside-watch`: watch messages are handled during the list, and then the list, which may
+    /// be older.
     pub(super) async fn list_beside(&mut self, stream: &mut Stream) -> Option<End> {
         let parts = &self.parts;
         let (wire, path, mistakes) = (parts.wire.clone(), parts.path.clone(), parts.mistakes.clone());
@@ -122,7 +123,7 @@ impl Informer {
         self.judge(listing?, not_older.is_none())
     }
 
-    /// The least revision that the next list must have, if the request states one.
+    /// The lowest revision that the next list may have, if the request states such a revision.
     fn not_older(&self) -> Option<crate::revision::Revision> {
         let always = self.made(Mistake::NoTooLargeFallback);
         self.seen.clone().filter(|_| self.ask_not_older || always)
@@ -148,7 +149,7 @@ impl Informer {
         Err(Trouble::Stale { listed: listing.revision.to_string(), seen: seen.to_string() })
     }
 
-    /// Applies a list and reports the differences.
+    /// Applies a list to the cache and reports the differences.
     async fn take_in(&mut self, listing: Listing, trust: Trust) {
         self.relist_at = Instant::now() + self.parts.clocks.relist;
         self.parts.growth.listed(&self.parts.mistakes);

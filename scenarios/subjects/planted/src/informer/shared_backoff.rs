@@ -1,5 +1,5 @@
-//! `shared-backoff`: one back-off for all kinds. In the correct client this module does nothing and never waits. With
-//! the mistake it holds the common pause; it does not know why a kind failed.
+//! The mistake `shared-backoff`: one back-off for all kinds of objects. In the correct client this module does nothing
+//! and never waits. With the mistake this module holds the common pause, without the reason why a kind failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl SharedBackoff {
         Self(Some(Arc::default()))
     }
 
-    /// Waits while the pause lasts.
+    /// Waits while the common pause lasts.
     pub async fn wait(&self) {
         while let Some(until) = self.until() {
             sleep_until(until).await;
@@ -46,7 +46,7 @@ impl SharedBackoff {
         pause.failures += 1;
     }
 
-    /// Records that some kind received an event, which ends the pause.
+    /// Records that some kind received an event, which ends the common pause.
     pub fn received(&self) {
         if let Some(pause) = &self.0 {
             pause.lock().failures = 0;

@@ -1,7 +1,7 @@
-//! Reads an open watch until either side ends it.
+//! Reads an open watch until the server or the client ends it.
 //!
-//! This module runs the timers of a watch (silence, periodic list, end of the initial events) and handles each event.
-//! `policy.rs` decides the next step after the watch has ended.
+//! This module runs the timers of a watch (limit of silence, periodic list, end of the initial events) and handles each
+//! event. `policy.rs` decides how the client continues after the watch has ended.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::store::Change;
 use crate::watch::{Backlog, Message, Start, Stream};
 use crate::wire::{Refusal, Trouble};
 
-/// Time limit for the bookmark that ends the initial events. A server that never sends the bookmark does not support
+/// Time limit for the bookmark that ends the initial events. A server that never sends this bookmark does not support
 /// initial events.
 const INITIAL_DEADLINE: Duration = Duration::from_secs(5);
-/// `aborts-healthy-streams`: time after which a watch is aborted.
+/// With the mistake `aborts-healthy-streams`: time after which a watch is aborted.
 const ABORT_AFTER: Duration = Duration::from_secs(2);
 /// A timeout that never expires in a run.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
-/// The initial events that were received so far.
+/// The initial events of a watch that were received so far.
 pub(super) struct Initial {
     listed: BTreeSet<Arc<str>>,
     /// The events that `waits-for-initial-end` holds back.
@@ -143,7 +143,7 @@ impl Informer {
         }
     }
 
-    /// Whether the silence limit is active.
+    /// Whether the limit of silence of the watch is active.
     fn is_armed(&self) -> bool {
         let never = self.parts.mistakes.any(&[
             Mistake::NoReadTimeout,
@@ -167,7 +167,7 @@ impl Informer {
         }
     }
 
-    /// Handles a message. Returns the reason if the message ends the watch.
+    /// Handles a message of the watch. Returns the reason if the message ends the watch.
     pub(super) async fn handle(&mut self, message: Message) -> Option<End> {
         match message {
             Message::Bytes => None,
@@ -186,7 +186,7 @@ impl Informer {
         }
     }
 
-    /// Handles an ERROR event. Returns the reason if it ends the watch.
+    /// Handles an ERROR event. Returns the reason if the event ends the watch.
     async fn error(&mut self, event: &Event) -> Option<End> {
         if self.made(Mistake::IgnoresErrorEvents) {
             return None;
@@ -267,7 +267,8 @@ impl Informer {
         self.apply(event).await;
     }
 
-    /// Handles the bookmark that ends the initial events. Objects that were not among them are gone.
+    /// Handles the bookmark that ends the initial events. Known objects that were not among the initial events are
+    /// gone.
     async fn initial_end(&mut self, event: Event) -> Option<End> {
         let revision = event.revision?;
         if let Some(seen) = self.seen.as_ref().filter(|seen| revision.older_than(seen)) {

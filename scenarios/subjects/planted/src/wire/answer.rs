@@ -1,7 +1,7 @@
-//! An answer that is being read, and the connection that it uses.
+//! An HTTP answer that is being read, and the connection that it uses.
 //!
 //! If the answer is read to its end, the connection can be reused. If the answer is abandoned, the connection is closed
-//! (HTTP/1.1) or the stream is reset (HTTP/2). This module does not interpret the bytes.
+//! (HTTP/1.1) or the stream is reset (HTTP/2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use super::trouble::{RETRY_AFTER_MAX, Refusal, Trouble};
 use super::{Shared, broke, broke_two, within};
 use crate::mistakes::Mistake;
 
-/// Largest body of a refusal that is read. A proxy may send a long HTML page.
+/// Maximum number of bytes that are read from the body of a refusal. As a refusal, a proxy may send a long HTML page.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The head of an answer. The body is read in chunks.
+/// The head of an HTTP answer. The body of the answer is read later, in chunks.
 pub struct Answer {
     pub status: u16,
     /// The wait that `Retry-After` states in seconds; zero without this header.
@@ -45,7 +45,7 @@ pub(crate) enum Lease {
     Two(Two),
 }
 
-/// A body and its connection that a mistake never closes.
+/// A body and its connection that a client with a mistake never closes.
 #[expect(dead_code, reason = "kept, never read: that is the mistake")]
 pub(crate) struct Leaked(Option<Body>, Lease);
 
@@ -126,7 +126,7 @@ impl Answer {
         }
     }
 
-    /// Reads the whole body. Each chunk must arrive within `patience`.
+    /// Reads the whole body. Each chunk of the body must arrive within `patience`.
     pub async fn collect(&mut self, bytes_max: usize, patience: Option<Duration>) -> Result<Bytes, Trouble> {
         let mut whole = BytesMut::new();
         loop {

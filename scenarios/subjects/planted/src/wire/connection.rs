@@ -1,7 +1,6 @@
 //! One connection to the API server, over HTTP/1.1 or HTTP/2.
 //!
-//! This module handles TCP, TLS, the HTTP handshake and HTTP/2 pings. This module does not choose which request uses
-//! which connection.
+//! This module handles TCP, TLS, the HTTP handshake and HTTP/2 pings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,17 +21,17 @@ use crate::mistakes::{Mistake, Mistakes};
 
 /// Time limit of TCP, TLS and the HTTP handshake together.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(4);
-/// Interval of HTTP/2 pings. A peer that does not answer one before the next is due counts as gone.
+/// Interval of HTTP/2 pings. A peer that does not answer a ping before the next ping counts as gone.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_DEADLINE: Duration = Duration::from_secs(3);
 /// Flow-control window of a stream, so large that a watch which is not read for a moment does not stop other watches on
 /// its connection.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
-/// Limit of streams until the server has sent its limit: an odd number that no server sends.
+/// The limit of streams that counts until the server has sent its limit: an unusual number that no server sends.
 const STREAMS_UNTOLD: usize = 97;
-/// Maximum number of times that the connection is polled for the server's limit of streams. After that,
-/// [`STREAMS_UNTOLD`] is the limit.
+/// Maximum number of times that the connection is polled for the server's limit of streams. After these polls,
+/// [`STREAMS_UNTOLD`] is the limit of streams.
 const SETTINGS_POLLS: u32 = 100;
 const SETTINGS_POLL: Duration = Duration::from_millis(3);
 
@@ -61,7 +60,7 @@ struct State {
     driver: Driver,
 }
 
-/// The task that moves a connection's bytes. Dropping it closes the connection.
+/// The task that moves a connection's bytes. Dropping this task closes the connection.
 struct Driver(JoinHandle<()>);
 
 impl Drop for Driver {
@@ -78,7 +77,7 @@ impl One {
 }
 
 impl Two {
-    /// Takes a stream, if the server's limit allows one more or `whatever_the_limit` is set.
+    /// Takes a stream of the connection, if the server's limit allows one more or `whatever_the_limit` is set.
     pub fn lease(&self, whatever_the_limit: bool) -> bool {
         if self.state.retired.load(Ordering::Relaxed) || self.state.driver.0.is_finished() {
             return false;
@@ -91,7 +90,7 @@ impl Two {
         free
     }
 
-    /// Returns a stream. Returning the last stream of a retired connection closes the connection.
+    /// Returns a stream to the connection. Returning the last stream of a retired connection closes the connection.
     pub fn give_back(&self) {
         let left = self.state.open.fetch_sub(1, Ordering::Relaxed) - 1;
         if left == 0 && self.state.retired.load(Ordering::Relaxed) {
@@ -99,7 +98,7 @@ impl Two {
         }
     }
 
-    /// Allows no new streams from now on.
+    /// Allows no new streams on this connection from now on.
     pub fn retire(&self) {
         self.state.retired.store(true, Ordering::Relaxed);
     }
@@ -164,7 +163,8 @@ async fn two(stream: TlsStream<TcpStream>, mistakes: &Mistakes) -> Result<Two, T
     Ok(Two { sender, state: Arc::new(state) })
 }
 
-/// Moves the connection's bytes until it ends or a ping is not answered. All streams of the connection then fail.
+/// Moves the connection's bytes until it ends or a ping is not answered. When the connection ends, all its streams
+/// fail.
 async fn drive(mut connection: h2::client::Connection<TlsStream<TcpStream>, Bytes>, pings: bool) {
     let pong = connection.ping_pong();
     let silence = async {
@@ -182,8 +182,8 @@ async fn drive(mut connection: h2::client::Connection<TlsStream<TcpStream>, Byte
     }
 }
 
-/// TCP keep-alive: after 5 s without traffic, the kernel sends a probe each second, 3 times. A proxy answers probes
-/// even if the server behind it is dead.
+/// TCP keep-alive: after 5 s without traffic, the kernel sends a probe each second, 3 times. A proxy answers such
+/// probes even if the server behind the proxy is dead.
 fn keep_alive(stream: &TcpStream) -> std::io::Result<()> {
     rustix::net::sockopt::set_socket_keepalive(stream, true)?;
     rustix::net::sockopt::set_tcp_keepidle(stream, Duration::from_secs(5))?;

@@ -1,17 +1,16 @@
-//! Splits bytes into lines: an event ends at its newline, wherever chunks, frames or packets end.
-//!
-//! This module holds the buffer of received bytes and limits its size. This module decodes nothing.
+//! Splits the bytes of a watch into lines: an event ends at its newline, wherever chunks, frames or packets end.
 
 use bytes::{Bytes, BytesMut};
 
 /// Longest line in bytes. Objects are at most 1.5 MiB, so a longer line is not an event.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// Received bytes: whole lines that were not taken yet, and the beginning of the next line.
+/// The received bytes: whole lines that were not taken yet, and the beginning of the next line.
 #[derive(Debug, Default)]
 pub struct Lines {
     buffer: BytesMut,
-    /// No newline is before this offset. So a line that arrives in a thousand pieces is not searched a thousand times.
+    /// No newline is before this offset. This offset prevents that a line in a thousand chunks is searched a thousand
+    /// times.
     searched: usize,
 }
 

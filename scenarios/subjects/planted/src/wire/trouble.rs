@@ -1,6 +1,6 @@
 //! Failures between this client and the API server.
 //!
-//! This module parses refusals. Other modules decide how the client reacts.
+//! Other modules decide how the client reacts to a failure.
 
 use std::time::Duration;
 
@@ -47,9 +47,9 @@ pub struct Refusal {
     pub reason: String,
     /// The reason as text.
     pub message: String,
-    /// The wait that the header `Retry-After` states.
+    /// The wait that the header `Retry-After` of the refusal states.
     pub retry_after: Duration,
-    /// Whether the requested revision is newer than the state of this server.
+    /// Whether the requested revision is newer than the state of the server that answered.
     pub too_large: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The example watcher with planted bugs. The separate name ensures that this program never replaces the watcher
-//! without bugs.
+//! The example watcher with planted bugs. Because of its separate name this program never replaces the watcher without
+//! bugs.
 
 #[path = "../bugs.rs"]
 mod bugs;

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::super::{Checker, Error};
 
-/// Maximum number of digests: images of validator, manager and alerting for each architecture, before and after a
-/// rollout.
+/// Maximum number of digests: images of the roles validator, admission and alerting for each architecture, before and
+/// after a rollout.
 const DIGESTS_MAX: usize = 32;
 
 /// Images that start without verified signatures.
@@ -24,7 +24,7 @@ pub(in crate::config) struct RawBootstrap {
 }
 
 impl Bootstrap {
-    /// Whether `image` has a listed digest, and `namespace` is the listed one.
+    /// Whether `image` has a listed digest and `namespace` is the configured namespace.
     pub fn lists(&self, namespace: Option<&str>, image: &str) -> bool {
         let digest = image.rsplit_once('@').map(|(_, digest)| digest);
         namespace == Some(&*self.namespace)

@@ -1,4 +1,5 @@
-//! The namespaces whose objects are examined. The lists apply in addition to the webhook's `namespaceSelector`.
+//! The namespaces whose objects are examined. The lists `ignore` and `validate` apply in addition to the webhook's
+//! `namespaceSelector`.
 
 use serde::Deserialize;
 
@@ -14,7 +15,7 @@ const ENTRY_BYTES_MAX: usize = 63;
 pub struct Namespaces {
     /// Namespaces whose objects are not examined.
     ignore: Vec<String>,
-    /// If the list is not empty, only objects in its namespaces are examined.
+    /// Namespaces whose objects alone are examined; an empty list means all namespaces.
     validate: Vec<String>,
 }
 

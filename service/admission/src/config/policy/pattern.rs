@@ -1,11 +1,11 @@
 //! Patterns of policy rules, which match as in Connaisseur or as in policy-controller.
 //!
 //! In Connaisseur's syntax, `*` is any text including `/`, `?` is any character, and a `*` is implied at both ends. In
-//! policy-controller's syntax (`segments`), `*` and `?` do not match `/`, `**` matches everything, and nothing is
+//! policy-controller's syntax (`segments`), `*` and `?` do not match `/`, `**` matches everything, and no `*` is
 //! implied. Of several matching patterns, the most specific pattern applies. A pattern with more components between
 //! slashes is more specific. Patterns with equally many components are compared component by component from the left:
 //! first by the length of the common beginning with the image, then by the length of the component. Components and
-//! lengths are those of the written pattern.
+//! lengths are those of the written pattern, without an implied `*`.
 
 mod segments;
 
@@ -21,10 +21,10 @@ const PATTERN_BYTES_MAX: usize = 520;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Matcher {
-    /// Matching by Connaisseur's rules.
+    /// Patterns match by Connaisseur's rules.
     #[default]
     Connaisseur,
-    /// Matching by policy-controller's rules.
+    /// Patterns match by policy-controller's rules.
     Segments,
 }
 
@@ -34,10 +34,10 @@ pub struct Pattern {
     matcher: Matcher,
     /// The pattern with its host in lower case, for counts and comparisons of components.
     folded: String,
-    /// The text to match; in Connaisseur's syntax with a `*` at both ends.
+    /// The glob that images must match; in Connaisseur's syntax with a `*` at both ends.
     glob: String,
-    /// Host and path of the pattern, each matched separately, for rules that admit images without a check. If `None`,
-    /// `glob` is matched.
+    /// Host and path of the pattern, each matched separately, for rules that admit images without a check. If
+    /// `anchored` is `None`, `glob` is matched.
     anchored: Option<(String, String)>,
 }
 
@@ -105,8 +105,8 @@ impl Pattern {
         }
     }
 
-    /// Like [`Self::matches`], for a rule that admits images without a check. A written host then matches only a host
-    /// and never a path, and none of its stars matches `/`: `trusted.corp/*` does not match
+    /// Like [`Self::matches`], for a rule that admits images without a check. The host of the pattern then matches only
+    /// a host and never a path, and no `*` of the pattern matches `/`: `trusted.corp/*` does not match
     /// `evil.example/trusted.corp/x`.
     pub fn matches_at_its_host(&self, image: &str) -> bool {
         let (Some((host, path)), Some((at, rest))) = (&self.anchored, image.split_once('/')) else {
@@ -115,7 +115,7 @@ impl Pattern {
         matches(host.as_bytes(), at.as_bytes()) && matches(path.as_bytes(), rest.as_bytes())
     }
 
-    /// Compares the specificity of two patterns that both match `image`; `Greater` if this one is more specific.
+    /// Compares the specificity of two patterns that both match `image`; `Greater` if `self` is more specific.
     pub fn compare(&self, other: &Self, image: &str) -> Ordering {
         let common = |pattern: &str| -> Vec<usize> {
             let parts = pattern.split('/').zip(image.split('/'));
@@ -128,14 +128,14 @@ impl Pattern {
         by_parts.then_with(|| common(mine).cmp(&common(theirs))).then_with(|| lengths(mine).cmp(&lengths(theirs)))
     }
 
-    /// Whether two patterns certainly match the same images, so that one of them is useless.
+    /// Whether two patterns certainly match the same images, so that one of the two is useless.
     pub fn equals(&self, other: &Self) -> bool {
         self.glob == other.glob
     }
 
-    /// Whether some image with no more components than the patterns matches both, and neither is more specific.
+    /// Whether some image with no more components than the patterns matches both, and neither pattern is more specific.
     ///
-    /// Images with more components are not considered: nearly all patterns tie for them.
+    /// Images with more components are not considered, because nearly all patterns are equally specific for them.
     pub fn ties_with(&self, other: &Self) -> bool {
         let mine: Vec<_> = self.folded.split('/').collect();
         let theirs: Vec<_> = other.folded.split('/').collect();
@@ -159,8 +159,8 @@ impl Pattern {
     }
 }
 
-/// Replaces the host with the registry's canonical name. `docker.io` stays: a `*` is implied before it, and its length
-/// counts as written.
+/// Replaces the host with the registry's canonical name. The host `docker.io` stays: in Connaisseur's syntax, the
+/// implied `*` before it matches `index.`, and its length counts as written.
 fn fold_host(text: &str) -> String {
     match text.split_once('/') {
         Some((host, rest)) if is_host(host) => {
@@ -179,13 +179,13 @@ fn fold_host(text: &str) -> String {
     }
 }
 
-/// Whether the first component is a host: it contains `.`, `:` or upper case, or is `localhost`.
+/// Whether the first component of a name is a host: it contains `.`, `:` or upper case, or is `localhost`.
 fn is_host(first: &str) -> bool {
     first.contains(|char: char| char == '.' || char == ':' || char.is_ascii_uppercase()) || first == "localhost"
 }
 
-/// Host and path of a Connaisseur pattern in lower case. `None` if the pattern starts with `*` and has no path, so that
-/// it matches any host.
+/// Host and path of a Connaisseur pattern in lower case. The result is `None` if the pattern starts with `*` and has no
+/// path, so that it matches any host.
 fn anchored(folded: &str) -> Option<(String, String)> {
     let (host, path) = match folded.split_once('/') {
         None if folded.starts_with('*') => return None,
@@ -201,8 +201,8 @@ fn common_bytes(left: &str, right: &str) -> usize {
     left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count()
 }
 
-/// Glob matching without recursion: on failure it returns to the last star. The time is at most linear in the product
-/// of both lengths.
+/// Glob matching without recursion: after a mismatch, the search returns to the last star. The time is at most linear
+/// in the product of the lengths of glob and text.
 pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -228,7 +228,8 @@ pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     glob[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether some text matches both globs. Computes from the right which ends of both globs can match the same text.
+/// Whether some text matches both globs. The function computes from the right which suffixes of the two globs can match
+/// the same text.
 fn overlap(left: &[u8], right: &[u8]) -> bool {
     let mut below = vec![false; right.len() + 1];
     for at in (0..=left.len()).rev() {

@@ -14,7 +14,6 @@ pub struct Rule {
     pub name: String,
     pub pattern: Pattern,
     pub mode: Mode,
-    /// When images of stored objects are judged again.
     pub recheck: Recheck,
     pub on_failure: OnFailure,
     /// Index of the validator; `None` if the rule has none.
@@ -38,7 +37,7 @@ pub(in crate::config) struct RawRule {
 }
 
 impl Checker<'_> {
-    /// Checks a rule, which messages call `name`.
+    /// Checks the rule that messages call `name`.
     pub(in crate::config) fn rule(
         &self,
         name: String,
@@ -136,7 +135,6 @@ impl Checker<'_> {
 }
 
 impl Rule {
-    /// Whether signatures of the rule's images are verified.
     pub fn verifies(&self) -> bool {
         self.with.is_some() || self.passed.is_some()
     }

@@ -90,7 +90,7 @@ pub(in crate::config) struct RawAttestation {
 }
 
 impl RawWith {
-    /// The demands as JSON for another process. Equal demands give equal texts.
+    /// The demands as JSON for another process. Equal demands give equal JSON texts.
     pub(super) fn passed(self) -> String {
         let Ok(Value::Object(mut written)) = serde_json::to_value(self) else { return String::new() };
         let says_nothing = |value: &Value| match value {

@@ -1,4 +1,4 @@
-//! Validators in other processes: their addresses, connection settings, and the form of their answers.
+//! Validators in other processes: their addresses, connection settings, and the format of their answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const WEIGHT_MAX: u64 = 1000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Default limit of open requests to a validator: the number of streams of one HTTP/2 connection.
 const MAX_IN_FLIGHT: u64 = 200;
-/// Default limit of requests that wait: twice the number of open requests.
+/// Default limit of requests that wait: twice the limit of open requests.
 const QUEUE: u64 = 400;
 /// Default time for which a provider's answer is reused, the same as Gatekeeper's.
 const TTL: Duration = Duration::from_mins(3);
@@ -55,15 +55,15 @@ pub struct Way {
     pub timeout: Duration,
 }
 
-/// The form of a provider's `value`.
+/// The format of a provider's `value`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// The provider of this project: a `verdict` with its class.
+    /// The format of this project's provider: a `verdict` with its class.
     #[default]
     Longhaul,
     Ratify,
-    /// cosign-gatekeeper-provider: the image with `_valid` appended.
+    /// The format of cosign-gatekeeper-provider: the image with `_valid` appended.
     CosignGatekeeperProvider,
 }
 
@@ -94,7 +94,6 @@ struct RawInstance {
 }
 
 impl Way {
-    /// Every file that the connection settings name.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let identity = self.files.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
         self.files.ca.iter().chain(identity)

@@ -9,7 +9,7 @@ use super::Text;
 
 /// Longest regular expression for an issuer or a subject; its compiled size is limited too.
 const EXPRESSION_BYTES_MAX: usize = 2048;
-/// Prefixes of references to keys in other systems, such as cloud key stores. References with these prefixes are
+/// Prefixes of references to keys in other systems, such as cloud key stores. Configurations with such references are
 /// refused.
 const REMOTE_KEYS: [&str; 8] =
     ["awskms://", "gcpkms://", "azurekms://", "hashivault://", "k8s://", "pkcs11:", "gitlab://", "github://"];
@@ -23,7 +23,7 @@ pub struct TrustRoot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     Key(Text),
-    /// Every signer with this identity from this issuer is accepted.
+    /// Every signer whose certificate has this identity from this issuer is accepted.
     Keyless {
         /// The issuer of the identity, such as `https://token.actions.githubusercontent.com`.
         issuer: Constraint,
@@ -126,7 +126,7 @@ impl Checker<'_> {
     }
 }
 
-/// The value of `name`, or the file in `nameFile`; `None` if neither is written.
+/// The value of the key `name`, or the file that `nameFile` names; `None` without these keys.
 pub(super) fn one_of(
     checker: &Checker<'_>,
     key: &dyn Fn(&str) -> String,

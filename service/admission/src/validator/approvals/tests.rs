@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::validator::Signer;
 use service_registry::Keyring;
 
-/// A validator that gives a set answer and counts its calls.
+/// A validator that gives a prepared answer and counts its calls.
 struct Script {
     generation: String,
     asked: AtomicUsize,
@@ -71,7 +71,7 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, "scripted")
 }
 
-/// Number of calls of a validator that always answers `answer`, if two reviews ask about the same image, one after the
+/// The number of calls of a validator that always gives `answer`, if two reviews ask about the same image one after the
 /// other.
 async fn asked_twice(answer: Answer) -> usize {
     let (approvals, script) = (approvals(""), Script::new("g", answer.clone()));
@@ -167,8 +167,8 @@ impl Knowledge for SharedValues {
     }
 }
 
-/// Two processes have separate caches and one shared cache. While an answer that one process stored is valid, the other
-/// process calls no validator. Uncertain answers are not shared.
+/// Two processes of a service have separate caches and one shared cache. While an answer that one process stored in the
+/// shared cache is valid, the other process calls no validator. Uncertain answers are not written to the shared cache.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_nobody() {
     for answer in [Ok(approval()), Err(failure(Class::Unsigned)), Err(failure(Class::Unavailable))] {
@@ -203,7 +203,7 @@ async fn a_shared_value_that_is_none_is_asked_for() {
     assert_eq!(script.questions(), 1);
 }
 
-/// A validator that takes too long, either waiting for another server or waiting inside this process.
+/// A validator that exceeds its time limit by waiting either for another server or inside this process.
 struct Late {
     for_a_peer: bool,
 }
@@ -226,8 +226,8 @@ impl Validator for Late {
     }
 }
 
-/// A timeout that this program caused does not count as a failure of a registry, whether the review or the call ends
-/// first.
+/// A timeout that this program caused does not count as a failure of the registry, whether the review or the
+/// validator's call ends first.
 #[tokio::test(start_paused = true)]
 async fn who_was_waited_for_says_whose_failure_it_is() {
     for (for_a_peer, class) in [(true, Class::Unavailable), (false, Class::Busy)] {

@@ -1,7 +1,7 @@
 //! Verdicts as text for the cache that processes of one service share.
 //!
-//! Uncertain verdicts are not written. Text from the cache is checked as far as possible, although only a holder of the
-//! service's key can have written it.
+//! Uncertain verdicts are not written. Text from the shared cache is checked as far as possible, although only a holder
+//! of the service's key can have written it.
 
 use std::sync::Arc;
 

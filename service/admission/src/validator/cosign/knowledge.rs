@@ -1,16 +1,17 @@
 //! Facts about registries: whether they support the referrers API, and the format of their signatures.
 //!
-//! These facts only save requests: every format of signatures is tried before an image counts as unsigned.
+//! The facts about registries only save requests: every format of signatures is tried before an image counts as
+//! unsigned.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Maximum number of registry hosts that are remembered. Images name hosts, so without a limit anybody could fill the
-/// memory. If there are more hosts, all are forgotten.
+/// Maximum number of registry hosts that are remembered. Images name hosts, so without a limit any user could fill the
+/// memory. If another host is added, all hosts are forgotten.
 const HOSTS_MAX: usize = 256;
-/// Time for which a registry is assumed to lack the referrers API. Later, the registry may have been upgraded.
+/// Time for which a registry is assumed to lack the referrers API. After this time the registry may have been upgraded.
 const WITHOUT_API: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum Form {
 pub struct Known {
     /// The time at which the registry was found to lack the referrers API.
     without_api: Option<Instant>,
-    /// The format of signatures that was found last.
+    /// The format in which signatures were last found at the registry.
     pub last: Form,
 }
 
@@ -33,7 +34,7 @@ pub struct Known {
 pub struct Knowledge(Mutex<BTreeMap<String, Known>>);
 
 impl Known {
-    /// Whether a request for referrers may succeed.
+    /// Whether a request to the referrers API of the registry may succeed.
     pub fn may_have_api(self, now: Instant) -> bool {
         self.without_api.is_none_or(|since| now.saturating_duration_since(since) >= WITHOUT_API)
     }
@@ -44,12 +45,10 @@ impl Knowledge {
         self.0.lock().get(host).copied().unwrap_or_default()
     }
 
-    /// Records that `host` lacks the referrers API.
     pub fn has_no_api(&self, host: &str, now: Instant) {
         self.change(host, |known| known.without_api = Some(now));
     }
 
-    /// Records that signatures at `host` have the format `form`.
     pub fn found(&self, host: &str, form: Form) {
         if self.of(host).last != form {
             self.change(host, |known| known.last = form);

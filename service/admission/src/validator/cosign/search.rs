@@ -1,11 +1,12 @@
-//! The search for signatures of one image: where to look, in which order, and when to stop.
+//! The search for signatures of one image: which locations are read, in which order, and when the search stops.
 //!
-//! The search stops as soon as the requirement of the rule is met. Until then it reads every location, so that an image
-//! is never called unsigned because its signatures are in a later location. A location that cannot be read makes the
-//! result uncertain, even if no other location has a signature.
+//! The search stops as soon as the requirement of the rule is met. Until the requirement is met, the search reads every
+//! location, so that an image is never called unsigned because its signatures are in a later location. A location that
+//! cannot be read makes the result uncertain, even if no other location has a signature.
 //!
 //! With the referrers API, a signed image costs at most four requests including its digest: HEAD, referrers, then a
-//! bundle's manifest and blob, or the `.sig` manifest and its payload. An unsigned image costs three requests.
+//! bundle's manifest and blob, or the `.sig` manifest and its payload. For an unsigned image, the search costs three
+//! requests.
 
 use std::time::Instant;
 
@@ -23,17 +24,17 @@ use service_core::share::{NoMemory, Payer, Reserved};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Piece, Wanted};
 
-/// Number of objects that are fetched at one time, after the first object was fetched alone. The registry's limiter
-/// applies too.
+/// Number of objects that are fetched at one time, after the first object was fetched alone. The limiter of requests to
+/// the registry applies too.
 const BATCH: usize = 4;
-/// Maximum number of objects that are fetched for one image. No honest image has more. If the valid signature comes
-/// after more objects, the image counts as invalid.
+/// Maximum number of objects that are fetched for one image. No honest image has more objects with signatures. If a
+/// valid signature comes only after this many objects, the image counts as invalid.
 const PIECES_MAX: usize = 40;
 /// Maximum number of bytes of all objects that are fetched for one image: four of the largest size, which arrive within
 /// a third of a second at 100 MB/s.
 const PIECES_BYTES_MAX: u64 = 4 * ENVELOPE_BYTES_MAX;
 
-/// Bytes of a manifest that every image may keep without a reservation: enough for some keyless signatures.
+/// Number of bytes of a manifest that every image may keep without a reservation: enough for some keyless signatures.
 const KEPT_FREE_BYTES: usize = 16 << 10;
 /// The message about a layer whose blob is missing.
 const ABSENT: &str = "the registry has no such blob";
@@ -65,7 +66,7 @@ enum Location {
 /// Why an object is not a signature.
 enum Missed {
     Broken(String),
-    /// The object could not be read.
+    /// The registry did not deliver the object.
     Unread(String, Failure),
 }
 
@@ -76,7 +77,7 @@ struct Fetched {
 }
 
 enum Found {
-    /// The object may contain a signature to check.
+    /// The object may contain a signature, which must be checked.
     Judge,
     /// The registry does not support the request.
     Unknown,
@@ -96,7 +97,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Searches until the requirement is met or all locations were read.
+    /// Searches until the requirement of the rule is met or all locations were read.
     pub async fn run(mut self) -> Answer {
         let known = self.engine.knowledge.of(&self.question.host);
         let with_api = known.may_have_api(Instant::now());
@@ -144,7 +145,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Reads one location; returns the verdict if the requirement is met.
+    /// Reads one location of signatures; returns the verdict if the requirement is met.
     async fn look(&mut self, place: Location) -> Result<Option<Verdict>, Found> {
         let image = self.subject.digest;
         let (name, tag) = match place {
@@ -206,7 +207,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Fetches the first bundle alone, because one bundle is nearly always enough; then fetches the other bundles in
+    /// Fetches the first bundle alone, because one bundle is nearly always enough; then fetches further bundles in
     /// batches.
     async fn bundles(&mut self, referrers: Vec<Referrer>) -> Option<Verdict> {
         let mut rest = referrers.as_slice();
@@ -253,7 +254,7 @@ impl<'s> Search<'s> {
         })))
     }
 
-    /// Checks the layers of a manifest at a tag. Several signatures of one payload share its blob.
+    /// Checks the layers of a manifest at a tag. Several signatures of one payload share the payload's blob.
     async fn layers(&mut self, layers: Vec<Layer>) -> Option<Verdict> {
         let mut groups: Vec<Vec<Layer>> = Vec::new();
         for layer in layers {
@@ -301,7 +302,7 @@ impl<'s> Search<'s> {
         judged
     }
 
-    /// The bytes of a layer, with memory for them.
+    /// Fetches the bytes of a layer after memory for them was reserved.
     async fn blob(&self, layer: &Layer) -> Result<Fetched, Failure> {
         let size = layer.descriptor.size.min(ENVELOPE_BYTES_MAX);
         self.may_read(size)?;
@@ -319,7 +320,7 @@ impl<'s> Search<'s> {
         Ok(Fetched { bytes, _memory: memory })
     }
 
-    /// Reserves memory for the part of a manifest that is kept. A small part needs no reservation.
+    /// Reserves memory for the bytes of a manifest that are kept. A small number of bytes needs no reservation.
     async fn kept(&self, bytes: usize) -> Result<Option<Reserved>, Failure> {
         if bytes <= KEPT_FREE_BYTES {
             return Ok(None);
@@ -341,8 +342,8 @@ impl<'s> Search<'s> {
         may
     }
 
-    /// Counts `size` bytes against the limit of bytes to fetch. After a large object was refused, a small object may
-    /// still be within the limit.
+    /// Counts `size` bytes against the limit of bytes to fetch for the image. After a large object was refused, a small
+    /// object may still be within the limit.
     fn may_read(&self, size: u64) -> Result<(), Failure> {
         let mut read = self.bytes.lock();
         let all = read.saturating_add(size);
@@ -355,12 +356,12 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    /// Checks the content of an object, which may be dropped afterwards.
+    /// Checks the signature in an object; the object may be dropped afterwards.
     fn judgement(&self, evidence: &Evidence) -> Judged {
         self.trial.judgement(evidence)
     }
 
-    /// Adds a batch of checked objects to the result; returns the verdict if the requirement is met.
+    /// Adds a batch of checked objects to the result of the search; returns the verdict if the requirement is met.
     fn taken(&mut self, found: Vec<Vec<Result<Judged, Missed>>>) -> Option<Verdict> {
         for outcome in found.into_iter().flatten() {
             match outcome {
@@ -382,8 +383,8 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Records an object that could not be read. A definite failure is the image author's fault; any other failure
-    /// makes the result uncertain.
+    /// Records an object that could not be read. If the failure is definite, the object itself is invalid; any other
+    /// failure makes the result uncertain.
     fn missed(&mut self, said: &str, failure: Failure) {
         if failure.class == Class::Invalid {
             self.searched.broken.push(format!("{said}: {}", failure.cause));
@@ -393,8 +394,8 @@ impl<'s> Search<'s> {
         self.doubts(failure);
     }
 
-    /// Keeps the first uncertain failure. A failure by a limit of this program replaces the failure of an unavailable
-    /// registry, because a rule may admit images of unavailable registries.
+    /// Stores the first failure that makes the result uncertain. A failure by a limit of this program replaces the
+    /// stored failure of an unavailable registry, because a rule may admit images of unavailable registries.
     fn doubts(&mut self, failure: Failure) {
         let doubt = &mut self.searched.doubt;
         if doubt.as_ref().is_none_or(|known| failure.class.is_own_limit() && !known.class.is_own_limit()) {

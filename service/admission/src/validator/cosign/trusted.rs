@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 use super::{Engine, GENERATION_BYTES, Memory, Pieces, Validator, ValidatorKind, trust};
 use crate::config::{Config, Cosign, demanded};
 
-/// Maximum number of compiled demands that are kept: as many as the largest policy has. If there are more demands, all
-/// are compiled again.
+/// Maximum number of compiled demands that are kept: as many as the largest policy has. If there are more demands, the
+/// kept demands are dropped.
 const COMPILED_MAX: usize = 256;
 const DEMANDS_BYTES_MAX: usize = 32 << 10;
 /// The message about an unknown validator.
@@ -29,7 +29,7 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// The validators of `config`; `compiled` has their trusted keys by index.
+    /// Makes validators for `config`; `compiled` has the trusted keys by validator index.
     pub(super) fn new(
         config: &Config,
         compiled: &BTreeMap<usize, Arc<Trust>>,

@@ -8,16 +8,16 @@ use service_verify::{Class as Found, Outcome, Requirement, Roots, Signer as Proo
 use crate::validator::{Approval, SIGNERS_MAX, Signer};
 use service_registry::verdicts::{Class, Failure};
 
-/// Maximum number of objects that a denial describes; further objects are only counted.
+/// Maximum number of rejected or unreadable signatures and bundles that a denial describes; others are only counted.
 const REJECTED_SAID_MAX: usize = 3;
 /// Maximum number of trust roots that a denial names.
 const ROOTS_SAID_MAX: usize = 5;
-/// Maximum number of characters that a denial shows of the cause for one object.
+/// Maximum number of characters of the cause for one object in a denial.
 const CAUSE_CHARS_MAX: usize = 160;
 
 #[derive(Default)]
 pub(super) struct Searched {
-    /// The locations that were searched for signatures, and their content.
+    /// The locations that were searched for signatures, and the objects that were found.
     pub looked: Vec<String>,
     /// Objects with an invalid format.
     pub broken: Vec<String>,
@@ -57,7 +57,8 @@ fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     format!("{many}{}{more}", names.join(", "))
 }
 
-/// Why the image may not run. If the result is uncertain, the message does not call the image unsigned.
+/// The failure that says why the image may not run. If the result is uncertain, the message does not call the image
+/// unsigned.
 pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Searched, verdict: &Verdict) -> Failure {
     let Searched { looked, broken, doubt } = searched;
     let looked = if looked.is_empty() { "nothing".to_owned() } else { looked.join(", ") };

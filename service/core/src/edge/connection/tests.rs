@@ -109,7 +109,6 @@ impl Site {
     }
 }
 
-/// An HTTP/2 client that writes frames by hand.
 struct Raw {
     io: DuplexStream,
     served: JoinHandle<()>,
@@ -151,12 +150,11 @@ impl Raw {
         let _ = self.io.write_all(&frame(kind, flags, stream, payload)).await;
     }
 
-    /// Opens the client's stream with number `index`.
     async fn open(&mut self, index: u32, flags: u8, head: &[u8]) {
         self.send(HEADERS, END_HEADERS | flags, 2 * index + 1, head).await;
     }
 
-    /// Receives frames until every task waits. Each has type, flags, stream and payload.
+    /// Receives frames until every task waits. Each frame is returned as type, flags, stream and payload.
     async fn frames(&mut self) -> Vec<(u8, u8, u32, Vec<u8>)> {
         settle().await;
         let mut bytes = Vec::new();
@@ -178,13 +176,11 @@ impl Raw {
         frames
     }
 
-    /// The number of streams that were reset with `code`.
     async fn resets(&mut self, code: [u8; 4]) -> usize {
         let frames = self.frames().await;
         frames.iter().filter(|(kind, _, _, payload)| *kind == RST_STREAM && *payload == code).count()
     }
 
-    /// Whether the service has ended this client's connection.
     async fn is_over(&self) -> bool {
         settle().await;
         self.served.is_finished()
@@ -286,8 +282,8 @@ async fn a_head_has_eight_kibibytes() {
     assert!(client.is_over().await);
 }
 
-/// A client that stores values in the HPACK table although the service sets the table's size to 0 gets a GOAWAY. If the
-/// client continues, its connection ends.
+/// A client that stores values in the HPACK table, although the service set the table's size to 0, gets a GOAWAY. If
+/// the client stores further values after the GOAWAY, its connection ends.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_fills_the_table_is_sent_away() {
     let site = Site::new();

@@ -29,7 +29,7 @@ fn unasked() -> Instant {
     panic!("the clock is not needed")
 }
 
-/// The number of repetitions of `bytes` before the connection is ended, at most 5,000.
+/// The number of times that a client can send `bytes` before the connection is ended, at most 5,000.
 fn endured(bytes: &[u8]) -> usize {
     let (mut frames, now) = (opened(), Instant::now());
     (0..5000).take_while(|_| frames.read(bytes, || now).is_ok()).count()
@@ -46,7 +46,7 @@ fn floods_of_frames_without_a_request_end_the_connection() {
     assert_eq!(endured(&[frame(HEADERS, END_HEADERS, 50), frame(RST_STREAM, 0, 4)].concat()), 1000);
 }
 
-/// Requests, their window updates and their ends are never a flood, however many come.
+/// Complete requests with their window updates and stream ends never count as a flood, however many come.
 #[test]
 fn requests_and_their_windows_are_no_flood() {
     let review = [frame(HEADERS, END_HEADERS, 50), frame(DATA, 0, 900), frame(DATA, END_STREAM, 0)].concat();
@@ -88,7 +88,8 @@ fn a_request_is_whole_with_its_last_frame() {
     assert_eq!(frames.read(&frame(HEADERS, END_STREAM | END_HEADERS, 50), unasked), Ok(WHOLE));
 }
 
-/// Clients that learn late that HPACK's table has no room get a GOAWAY. If they continue, their connections are ended.
+/// A client that learns late that HPACK's table has size 0 gets a GOAWAY. If the client still stores values after the
+/// GOAWAY, its connection is ended.
 #[test]
 fn heads_that_are_kept_are_few() {
     let inserting = |flags: u8, beside: &[u8], padding: usize| {

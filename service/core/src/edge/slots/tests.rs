@@ -50,7 +50,8 @@ async fn the_oldest_idle_connection_of_the_greatest_holder_makes_room() {
     drop(busy);
 }
 
-/// Of eight connections that became idle within a millisecond, the oldest is closed, although the map has no order.
+/// Of eight connections that became idle within a millisecond, the oldest is closed first, although the map has no
+/// order.
 #[tokio::test]
 async fn the_oldest_goes_also_when_all_came_to_rest_within_a_millisecond() {
     let slots = Slots::new(Limits { connections: 8, connections_per_peer: 8, handshakes_per_peer: 8 });

@@ -12,7 +12,6 @@ use crate::wire::provider;
 
 type Client = tokio_rustls::client::TlsStream<TcpStream>;
 
-/// Settings of a server and a client that trust each other.
 fn configs(version: &'static SupportedProtocolVersion) -> (Arc<ServerConfig>, TlsConnector) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -38,7 +37,6 @@ async fn sockets() -> (TcpStream, TcpStream) {
     (client.unwrap(), accepted.unwrap().0)
 }
 
-/// A connected client and server after the handshake.
 async fn pair(version: &'static SupportedProtocolVersion) -> (Client, TlsStream) {
     let (client, server) = sockets().await;
     pair_over(version, client, server).await

@@ -1,8 +1,9 @@
 //! Checks whether the certificate of a connected client would still be accepted.
 //!
 //! A full handshake checks the client's certificate once, a resumed handshake never; a connection lives for hours. So
-//! listeners check before each call. Signatures are verified again only after new files were loaded, or after the
-//! certificate or a revocation list expired. Without such a change, the check compares two numbers.
+//! each listener checks the client's certificate before each call. Signatures are verified again only after new files
+//! were loaded, or after the certificate or a revocation list expired. Without such a change, the check compares two
+//! numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,7 +37,8 @@ struct Checked {
 
 impl ClientCertificate {
     /// The certificate of a client that sent `chain` to the listener `tls`, or the reason why it is refused. If a
-    /// verifier has just accepted it, `verified` is the generation of that verifier; a resumed session has none.
+    /// verifier has just accepted the certificate, `verified` is the generation of that verifier; a resumed session has
+    /// none.
     pub(in crate::edge) fn new(
         tls: &Arc<ServerTls>,
         chain: &[CertificateDer<'static>],

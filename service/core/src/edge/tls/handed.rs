@@ -21,7 +21,8 @@ impl Handed {
         Self { source, pair: Mutex::new(None), trouble: Mutex::new(None), changes: watch::Sender::new(0) }
     }
 
-    /// Replaces certificate and key. New connections use them at once; open connections stay.
+    /// Replaces certificate and key. New connections use the new certificate at once; open connections keep the former
+    /// one.
     pub fn replace(&self, pair: CertifiedKey) {
         *self.pair.lock() = Some(pair);
         self.changes.send_modify(|changes| *changes += 1);

@@ -1,4 +1,4 @@
-//! Loads TLS settings from files. All files are read and checked before any of them is used.
+//! Loads TLS settings from files. All TLS files are read and checked before any of them is used.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::wire::{
     TlsError, certificates_from_pem, key_from_pem, lists_end, pair, provider, revocation_lists_from_pem,
 };
 
-/// Permission bits of users outside the owner's group. The group may read: a Secret that is mounted with `fsGroup`
-/// belongs to it.
+/// Permission bits of users outside the owner's group. The group may read a key: a Secret that is mounted with
+/// `fsGroup` belongs to the group.
 const OTHERS: u32 = 0o007;
 
 #[derive(Debug)]

@@ -99,8 +99,8 @@ async fn a_rotated_authority_and_client_certificate_are_used_without_a_restart_a
     client.read("/c").await.unwrap();
 }
 
-/// The client checks its files while no request waits, and also after it has found invalid files. The test's clock is
-/// virtual.
+/// The client checks its certificate files while no request waits, and also after it has found invalid files. The
+/// test's clock is virtual.
 #[tokio::test(start_paused = true)]
 async fn the_files_are_looked_at_as_long_as_they_are_followed_also_after_bad_ones() {
     let folder = tempfile::tempdir().unwrap();

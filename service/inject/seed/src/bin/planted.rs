@@ -1,6 +1,8 @@
-//! The program `longhaul-seed-planted`: the seed with known bugs. `LONGHAUL_PLANTED_BUG` switches one on.
+//! The program `longhaul-seed-planted`: the injected program with planted bugs. `LONGHAUL_PLANTED_BUG` names the active
+//! bug.
 //!
-//! A harness uses this program to prove that each of its judges finds its bug. Never inject it.
+//! A harness uses this program to prove that each of its judges finds its bug. Never inject `longhaul-seed-planted`
+//! into a real cluster.
 
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use crate::catalog::Repository;
 use crate::digest::Digest;
 use crate::unpack::{BLOBS, REFERRERS};
 
-/// The media type of an index, which lists of referrers also have.
+/// The media type of an index and of a list of referrers.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const NO_REFERRERS: &str =
     r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
@@ -31,14 +31,14 @@ pub struct Answer {
 
 #[derive(Debug)]
 pub enum Body {
-    /// No body, for the answer to HEAD.
+    /// No body, as in the answer to HEAD.
     Nothing,
     Bytes(Vec<u8>),
-    /// A file, the offset of the first byte and the number of bytes.
+    /// A body from a file: the file, the offset of the first byte and the number of bytes.
     File(File, u64, u64),
 }
 
-/// An answer before its head is formatted.
+/// An answer whose head is not formatted yet.
 struct Reply {
     status: &'static str,
     media_type: String,
@@ -54,7 +54,7 @@ impl Reply {
         Self { status, media_type: JSON.to_owned(), headers, bytes, body: Body::Bytes(text.into_bytes()) }
     }
 
-    /// An error in the format of the distribution specification. The error contains no text from the request.
+    /// An error answer in the format of the distribution specification. The error contains no text from the request.
     fn error(status: &'static str, code: &str, message: &str) -> Self {
         Self::json(status, format!(r#"{{"errors":[{{"code":"{code}","message":"{message}"}}]}}"#))
     }
@@ -143,8 +143,8 @@ enum Resource<'p> {
     Referrers(Digest),
 }
 
-/// A manifest with its stored media type. Other media types in `Accept` do not matter: only the stored bytes have the
-/// digest.
+/// The answer with a manifest and its stored media type. Other media types in `Accept` do not matter: only the stored
+/// bytes have the digest.
 fn manifest(store: &Store, digest: &Digest, head: &Head<'_>) -> Reply {
     let Some(known) = store.catalog.manifests.get(digest) else { return unreadable() };
     let reply =
@@ -156,19 +156,20 @@ fn no_referrers() -> Reply {
     Reply { media_type: INDEX.to_owned(), ..Reply::json("200 OK", NO_REFERRERS.to_owned()) }
 }
 
-/// Whether the client says that it already has this content.
+/// Whether the request says that the client already has this content.
 fn has(head: &Head<'_>, digest: &Digest) -> bool {
     let is_it = |tag: &str| tag.trim() == format!("\"sha256:{digest}\"");
     head.if_none_match.is_some_and(|tags| tags == "*" || tags.split(',').any(is_it))
 }
 
-/// The requested range. If the client already has the content, status 304 takes precedence over a range (RFC 9110,
-/// section 13.2.2).
+/// The range that the request asks for. If the client already has the content, status 304 takes precedence over a range
+/// (RFC 9110, section 13.2.2).
 fn range_of<'h>(head: &Head<'h>, digest: &Digest) -> Option<&'h str> {
     head.range.filter(|_| !has(head, digest))
 }
 
-/// Adds the digest as `ETag`. A client that already has the content gets no body, but the length of the whole content.
+/// Adds the digest to `reply` as `ETag`. A client that already has the content gets no body, but the length of the
+/// whole content.
 fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
     if has(head, digest) {
         reply = Reply { status: "304 Not Modified", body: Body::Nothing, ..reply };
@@ -178,7 +179,7 @@ fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
         .header("Etag", format_args!("\"sha256:{digest}\""))
 }
 
-/// A file, or the requested range of it.
+/// The answer with a file, or with its requested range.
 fn content(file: File, media_type: &str, asked: Option<&str>) -> Option<Reply> {
     let length = file.metadata().ok()?.len();
     let (status, from, to) = match range(asked, length) {
@@ -205,8 +206,8 @@ fn unreadable() -> Reply {
     Reply::error("500 Internal Server Error", "UNKNOWN", "the file cannot be read")
 }
 
-/// The tags of a repository in order: at most `n` tags after `last` (query of end-8b in the distribution
-/// specification).
+/// The answer with the tags of a repository in order: at most `n` tags after `last` (query of end-8b in the
+/// distribution specification).
 fn tags(name: &str, repository: &Repository, query: &str) -> Reply {
     let (mut most, mut last) = (usize::MAX, "");
     for pair in query.split('&') {

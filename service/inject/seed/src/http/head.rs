@@ -1,7 +1,7 @@
 //! Parses the head of a request: method, path and the few headers that matter.
 //!
-//! A request with a body is refused: no served path takes a body, and unread bytes must not be parsed as the next
-//! request.
+//! A request with a body is refused, because no served path takes a body, and unread bytes must not be parsed as the
+//! next request.
 
 use std::str;
 
@@ -20,7 +20,7 @@ pub enum Method {
 pub struct Head<'h> {
     pub method: Method,
     pub path: &'h str,
-    /// The query without `?`; empty if there is none.
+    /// The path's query without `?`; empty if there is none.
     pub query: &'h str,
     pub range: Option<&'h str>,
     pub if_none_match: Option<&'h str>,
@@ -37,7 +37,7 @@ pub enum HeadError {
     Body,
 }
 
-/// The length of the head in `bytes`; `None` if it is incomplete.
+/// The length of the request's head in `bytes`; `None` if the head is incomplete.
 pub fn complete(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }

@@ -2,15 +2,15 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// The whole content: the header has no range, several ranges, or an invalid range, which the RFC lets a server
-    /// ignore.
+    /// The whole content, because the request has no range, several ranges, or an invalid range, which the RFC lets a
+    /// server ignore.
     Whole,
-    /// From the first offset to before the second; never empty.
+    /// From the first offset to before the second offset; never empty.
     Part(u64, u64),
     Unsatisfiable,
 }
 
-/// Parses the header for a content of `length` bytes.
+/// Parses the value of a `Range` header for a content of `length` bytes.
 pub fn range(value: Option<&str>, length: u64) -> Range {
     let Some(spec) = value.and_then(|value| value.strip_prefix("bytes=")) else { return Range::Whole };
     let number = |text: &str| -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The routes of the registry (OCI distribution specification 1.1).
 //!
-//! Paths are not percent-decoded: no served name needs an escape, so a path with an escape matches no route.
+//! Paths are not percent-decoded, because no served name needs an escape; a path with an escape matches no route.
 
 use crate::catalog::is_repository;
 use crate::digest::Digest;
@@ -14,7 +14,7 @@ pub enum Route<'p> {
     Blob(&'p str, Digest),
     Tags(&'p str),
     Referrers(&'p str, Digest),
-    /// The digest is invalid, or its algorithm is not served.
+    /// The digest in the path is invalid, or its algorithm is not served.
     BadDigest,
     /// No repository can have this name.
     BadName,

@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!(Index::parse(&index.to_text()).unwrap(), index);
     }
 
-    /// If an index with a few randomly changed bytes is still parsed, it satisfies all limits.
+    /// If an index is still parsed after random changes of a few bytes, it satisfies all limits.
     #[test]
     fn noise_never_breaks_a_bound(place in 0..400_usize, byte in any::<u8>()) {
         let mut bytes = sample().to_text().into_bytes();

@@ -125,8 +125,8 @@ fn what_is_too_large_is_refused() {
     assert!(Keyring::docker_config(long.to_string().as_bytes(), &"x".into()).unwrap().is_empty());
 }
 
-/// The fingerprint of a keyring reduced to one image depends only on credentials that match the image, not on other
-/// credentials or on sources.
+/// The fingerprint of a keyring that is narrowed to one image depends only on credentials that match the image, not on
+/// other credentials or on sources.
 #[test]
 fn a_fingerprint_is_of_what_fits_and_not_of_where_it_is_from() {
     let of = |host: &str, password: &str, source: &str| {
@@ -144,7 +144,7 @@ fn a_fingerprint_is_of_what_fits_and_not_of_where_it_is_from() {
 }
 
 proptest! {
-    /// A glob without special characters matches only its own text. No glob panics or takes long.
+    /// A glob without special characters matches only its own text. No glob causes a panic or takes long to match.
     #[test]
     fn globs_end(glob in "[a-c*?\\[\\]^-]{0,40}", text in "[a-c]{0,60}") {
         let fit = fits(glob.as_bytes(), text.as_bytes());
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// A keyring that is sent to another process matches the same credentials there, in the same order.
+/// A keyring that is sent to another process matches the same credentials in that process, in the same order.
 #[test]
 fn a_ring_survives_being_written_down() {
     let text = r#"{"auths": {

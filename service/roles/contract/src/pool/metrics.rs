@@ -1,4 +1,4 @@
-//! The metrics of inquiries to other processes.
+//! The metrics of inquiries that this process sends to other processes.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -19,10 +19,10 @@ pub enum Outcome {
     Elsewhere,
     /// No instance answered.
     Unavailable,
-    /// The answer breaks the protocol.
+    /// An instance's answer breaks the protocol.
     Wrong,
     Refused,
-    /// Too many inquiries were waiting.
+    /// Too many inquiries were already waiting for an instance.
     Crowded,
 }
 
@@ -45,7 +45,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_remote`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_remote");

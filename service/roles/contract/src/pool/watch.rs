@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep};
 use super::{Instance, Pool};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
-/// Time between two checks of the instances. Within this time, changed trusted keys are noticed, and a reachable
+/// Time between two checks of the instances. Within one second, changed trusted keys are noticed, and a reachable
 /// instance is used again.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The files of the connections are checked in one of this many rounds.
+/// The files of the connections are read once in this many checks of the instances.
 const FILES_EACH: u32 = 10;
 /// An instance that does not describe itself within this time counts as unreachable.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ pub(super) async fn follow(pool: Weak<Pool>) {
         if round % FILES_EACH == FILES_EACH - 1 {
             files(&pool, &mut refused);
         }
-        if pool.settings.told {
+        if pool.settings.describes_itself {
             join_all(pool.instances.iter().map(|instance| look(&pool, instance))).await;
         } else {
             // Without self-descriptions, the next question finds out.
@@ -52,8 +52,8 @@ async fn look(pool: &Pool, instance: &Instance) {
     }
 }
 
-/// Reads changed files of the connections. Each reason for a failure is logged once, because half-written files are
-/// normal for a moment.
+/// Reads the files of the connections that have changed. Each reason for a failure is logged once, because half-written
+/// files are normal during a rotation.
 fn files(pool: &Arc<Pool>, refused: &mut String) {
     for instance in &pool.instances {
         match instance.link.look() {

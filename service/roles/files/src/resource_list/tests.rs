@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// A reviewer that refuses images with `bad` in their names, warns about those with `new`, and pins all others.
+/// A reviewer that refuses images with `bad` in their names, warns about images with `new`, and pins all other images.
 struct Script;
 
 impl Review for Script {

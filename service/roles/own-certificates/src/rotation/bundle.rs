@@ -1,8 +1,8 @@
 //! Reads the `caBundle`s of the webhook configurations, and writes them by server-side apply.
 //!
 //! This module owns only the field `caBundle` of the webhooks that call the configured Service, with its own field
-//! manager. Other tools that apply the configurations leave this field out, so they never remove its value. No webhook
-//! configuration is created.
+//! manager. Other tools that apply the webhook configurations leave `caBundle` out, so they never remove its value.
+//! This module creates no webhook configuration.
 
 use std::time::Duration;
 
@@ -19,13 +19,12 @@ use super::stored::pem;
 use service_core::kube::{self, Client, Webhooks};
 
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
-/// Time limit of a request; after a timeout, the request is repeated.
+/// Time limit of a request to the API server; after a timeout, the request is repeated.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a bundle cannot be read or written.
+/// Why a `caBundle` cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request failed or was answered with an error.
     #[error("mutatingwebhookconfigurations/{name}: {source}{}", remedy(source))]
     Request { name: String, source: kube::Error },
     #[error("mutatingwebhookconfigurations/{name}: {source}")]
@@ -36,7 +35,7 @@ pub enum Error {
 #[derive(Debug, Default)]
 pub struct Look {
     pub trusted: Trusted,
-    /// The configurations, each with the names of its webhooks that call the Service.
+    /// The webhook configurations, each with the names of its webhooks that call the Service.
     entries: Vec<(String, Vec<String>)>,
     /// Notes for people: configurations that are missing or call another server.
     pub notes: Vec<String>,
@@ -88,7 +87,8 @@ pub async fn publish(look: &Look, bundle: &[CertificateDer<'_>], client: &Client
     Ok(())
 }
 
-/// The object to apply. Each webhook in it has only its name, which is the key of the list, and `caBundle`.
+/// The object for server-side apply. Each webhook in the object has only its name, which is the key of the list, and
+/// `caBundle`.
 fn object(name: &str, entries: &[String], bundle: &[CertificateDer<'_>]) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(pem(bundle));
     let entry = |entry: &String| json!({"name": entry, "clientConfig": {"caBundle": bundle}});

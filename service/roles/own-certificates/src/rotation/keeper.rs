@@ -1,8 +1,8 @@
-//! The keeper of the certificates, which runs in the holder of the Lease: it makes missing certificates and renews
+//! The keeper of the certificates: in the replica that holds the Lease, it makes missing certificates and renews
 //! expiring certificates, step by step.
 //!
-//! This module owns the writes and their timing. A write names the version of the Secret that was read: if two replicas
-//! believe that they hold the Lease, one write is refused, and that replica reads again.
+//! This module decides when the Secret is written. A write names the version of the Secret that was read: if two
+//! replicas believe that they hold the Lease, the second write is refused, and the replica that sent it reads again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -23,16 +23,18 @@ use service_watch::{Backoff, Elector};
 
 /// Maximum number of bytes of a Secret in an answer; a Secret has at most 1 MiB.
 pub(super) const SECRET_BYTES_MAX: usize = 2 << 20;
-/// Time limit of a request; after a timeout, the request is repeated.
+/// Time limit of a request to the API server; after a timeout, the request is repeated.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// Shortest and longest delay after failed rounds in a row.
+/// Shortest and longest delay after failed checks of the certificates in a row.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// Maximum number of steps in one round: a whole rotation has fewer steps, so more would be an endless loop.
+/// Maximum number of rotation steps in one check: a whole rotation has fewer steps, so more steps would be an endless
+/// loop.
 const STEPS_MAX: usize = 8;
-/// Longest duration of the Lease, equal to client-go's. Certificates are renewed long before they expire.
+/// Longest duration of the Lease, equal to client-go's. The Lease may be long, because certificates are renewed long
+/// before they expire.
 const LEASE_MAX: Duration = Duration::from_secs(15);
 /// The Lease lasts at most this fraction (a ninth) of a certificate's lifetime. A certificate is renewed when a third
-/// is left; in that time, a killed holder and its successor must be replaceable.
+/// of its lifetime is left; in that time, two holders in a row may be killed and replaced.
 const LEASES_PER_LEAF: u32 = 9;
 
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +61,7 @@ fn remedy(error: &kube::Error) -> &'static str {
     }
 }
 
-/// One replica's participation in the rotation.
+/// The participation of this replica in the rotation.
 pub struct Keeper {
     place: Installation,
     client: Arc<Client>,
@@ -75,8 +77,8 @@ impl Keeper {
         Self { place, client, state, metrics, elector }
     }
 
-    /// Makes and renews certificates while this replica holds the Lease, until `stop` is cancelled. After `stop`, it
-    /// releases the Lease and waits for the end of its task.
+    /// Makes and renews certificates while this replica holds the Lease, until `stop` is cancelled. After `stop`, the
+    /// keeper releases the Lease and waits for the end of its task.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -173,8 +175,8 @@ impl Work<'_> {
         Err(Error::Circle)
     }
 
-    /// Renews the certificate under the same authority if that is due. For this step, the webhook configurations need
-    /// not be readable.
+    /// Renews the certificate under the same authority if a renewal is due. The renewal is possible even if the webhook
+    /// configurations cannot be read.
     async fn renew_all_the_same(&self, held: &StoredCertificates) -> Result<(), Error> {
         let (now, nobody) = (SystemTime::now(), Trusted::default());
         if next(self.place, held, &nobody, now) == Step::Renew {

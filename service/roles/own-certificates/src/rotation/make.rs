@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 
 use super::stored::{AUTHORITY, Pair};
 
-/// The time by which a certificate's validity starts before its creation, for clocks that are behind. The lifetime
-/// counts from the creation.
+/// Time between the start of a certificate's validity and its later creation, for clocks that are behind. The
+/// certificate's lifetime is counted from its creation.
 const BACKDATED: Duration = Duration::from_mins(10);
 
 /// Why no certificate was made.
@@ -23,7 +23,6 @@ const BACKDATED: Duration = Duration::from_mins(10);
 pub enum Error {
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// The authority has no subject name that a certificate could name as its issuer.
     #[error("the authority in the Secret has no common name")]
     Nameless,
     /// The new certificate cannot be parsed.
@@ -72,8 +71,8 @@ fn finished(certificate: String, key: &KeyPair) -> Result<Pair, Error> {
     Pair::read(certificate, Zeroizing::new(key.serialize_pem())).ok_or(Error::Unusable)
 }
 
-/// The name, cut to the 64 characters that a common name may have (RFC 5280). The full name is a subject alternative
-/// name.
+/// Cuts `name` to the 64 characters that a common name may have (RFC 5280). The full name is in the subject alternative
+/// names of the certificate.
 fn cut(name: &str) -> &str {
     name.get(..64).unwrap_or(name)
 }
@@ -83,7 +82,7 @@ fn serial() -> SerialNumber {
     SerialNumber::from(rand::rng().random::<u64>() >> 1 | 1)
 }
 
-/// The time in whole seconds, the precision of X.509.
+/// The time, cut to whole seconds, which is the precision of X.509.
 fn at(time: SystemTime) -> OffsetDateTime {
     let time = OffsetDateTime::from(time);
     time.replace_nanosecond(0).unwrap_or(time)

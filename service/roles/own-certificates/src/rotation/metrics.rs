@@ -12,7 +12,7 @@ struct ByStep {
     step: &'static str,
 }
 
-/// Counters of finished steps and of failed rounds in this process.
+/// Counters of finished rotation steps and of failed checks in this process.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     steps: Family<ByStep, Counter>,
@@ -20,7 +20,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_certificates`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_certificates");

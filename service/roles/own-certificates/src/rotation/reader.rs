@@ -1,7 +1,7 @@
-//! The reader of the certificate: every replica reads it from the Secret and passes it to its listener.
+//! The reader of the certificate: every replica reads the certificate from the Secret and passes it to its listener.
 //!
-//! The reader writes nothing. Readiness reports a missing or invalid certificate. Open connections stay when the
-//! certificate changes.
+//! The reader writes nothing. The readiness check reports a missing or invalid certificate. If the certificate changes,
+//! open connections stay open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use service_core::kube::Client;
 use service_core::wire::{key_from_pem, pair};
 use service_watch::Backoff;
 
-/// Time between two reads while there is no certificate, because the replica cannot serve without one.
+/// Time between two reads of the Secret while no certificate exists; without a certificate, the replica cannot serve.
 const EAGER: Duration = Duration::from_millis(500);
-/// Longest delay after failed reads in a row: shorter than the lifetime of any useful certificate.
+/// Longest delay after failed reads in a row; every useful certificate has a longer lifetime.
 const BACKOFF_MAX: Duration = Duration::from_secs(15);
 
 pub struct Reader {
@@ -38,7 +38,6 @@ impl Reader {
         Self { place, client, handed, shown: Vec::new(), said: None }
     }
 
-    /// Reads the Secret again and again until dropped.
     pub async fn follow(mut self) {
         let mut backoff = Backoff::new(EAGER, BACKOFF_MAX);
         loop {

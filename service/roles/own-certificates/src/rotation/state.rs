@@ -20,7 +20,6 @@ struct Known {
 }
 
 impl State {
-    /// Records whether this replica holds the Lease.
     pub fn holds(&self, holds: bool) {
         let mut known = self.0.lock();
         known.holds = holds;
@@ -29,7 +28,7 @@ impl State {
         }
     }
 
-    /// Records the present problem, if there is a problem. Returns whether the problem is new.
+    /// Records the present problem, if there is a problem. Returns whether the problem differs from the former problem.
     pub fn trouble(&self, trouble: Option<String>) -> bool {
         let mut known = self.0.lock();
         let new = trouble.is_some() && known.trouble != trouble;

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a certificate is used only if all webhook configurations have trusted its authority for the time
 //! `settle`, or if no replica was called before. An authority is trusted until all its certificates have expired. Steps
-//! are taken one at a time, and each depends only on stored results, so that another replica can continue at any point.
+//! are taken one at a time and depend only on stored results, so that another replica can continue after any step.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use super::make;
 use super::stored::{Pair, Previous, StoredCertificates, moment, seconds};
 use service_core::wire::{Facts, facts, verifies};
 
-/// Shortest delay between two rounds of checks.
+/// Shortest delay between two checks whether a step is due.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Largest tolerated difference between the clocks of two replicas.
 const CLOCKS_APART: Duration = Duration::from_mins(1);
@@ -75,7 +75,7 @@ impl Trusted {
     }
 
     /// All authorities that some webhook trusts and whose validity has not started, without repetition. A replica whose
-    /// clock is ahead of ours has made such authorities.
+    /// clock is ahead of this replica's clock has made such authorities.
     fn early(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
         self.such(|facts| facts.not_before > now && !facts.is_expired(now))
     }
@@ -191,8 +191,8 @@ pub fn after(
     Ok(fresh)
 }
 
-/// The time at which authorities of unknown origin stop being trusted: by then all replicas use a certificate of
-/// another authority.
+/// The time at which authorities of unknown origin stop being trusted, because by then all replicas use a certificate
+/// of another authority.
 fn until_forgotten(place: &Installation, now: SystemTime) -> u64 {
     seconds(now + place.settings.settle * 2 + place.settings.leaf_lifetime)
 }
@@ -208,8 +208,8 @@ fn usable(pair: Option<&Pair>, now: SystemTime) -> Option<&Pair> {
     pair.filter(|pair| is_valid(&pair.facts, now))
 }
 
-/// Whether callers accept the certificate. A certificate whose validity has not started was made by a replica whose
-/// clock is ahead of ours. kube-apiserver refuses such a certificate and everything that it signed.
+/// Whether callers accept the certificate. If the validity of a certificate has not started, a replica whose clock is
+/// ahead has made the certificate. kube-apiserver refuses such a certificate and everything that it signed.
 fn is_valid(facts: &Facts, now: SystemTime) -> bool {
     facts.not_before <= now && !facts.is_expired(now)
 }

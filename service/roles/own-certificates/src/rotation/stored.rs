@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 
 use service_core::wire::{Facts, certificates_from_pem, facts, key_from_pem, pair, verifies};
 
-/// The keys of the Secret. `ca.crt` has the authorities that the webhook configurations trust, for people and other
-/// callers.
+/// The keys of the Secret that this module writes. `ca.crt` has the authorities that the webhook configurations trust,
+/// for people and other callers.
 const KEYS: [&str; 9] = [
     "authority.crt",
     "authority.key",
@@ -29,13 +29,13 @@ const KEYS: [&str; 9] = [
 ];
 /// Prefix of the names of authorities that this program makes.
 pub const AUTHORITY: &str = "longhaul-webhook authority ";
-/// Maximum number of former authorities that stay trusted; more of them are an error.
+/// Maximum number of former authorities that stay trusted; a larger number is an error.
 const PREVIOUS_MAX: usize = 8;
 
 /// A certificate chain and its key as PEM, with the facts of the first certificate.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// The certificate, or a chain with the leaf first.
+    /// The certificate as PEM, or a chain with the leaf first.
     pub certificate: String,
     pub key: Zeroizing<String>,
     pub chain: Vec<CertificateDer<'static>>,
@@ -61,8 +61,8 @@ pub struct StoredCertificates {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Previous {
     pub certificate: CertificateDer<'static>,
-    /// When trust in the authority ends, in seconds since 1970: when its last certificate expires, or when it expires
-    /// itself.
+    /// The time at which trust in the authority ends, in seconds since 1970: when its last certificate expires, or when
+    /// it expires itself.
     pub until: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct Previous {
 #[serde(rename_all = "camelCase", default)]
 struct Times {
     confirmed: Option<u64>,
-    /// When trust in each certificate of `previous.crt` ends.
+    /// Seconds since 1970 at which trust in each certificate of `previous.crt` ends.
     previous_until: Vec<u64>,
 }
 
@@ -143,7 +143,6 @@ impl StoredCertificates {
         json!({"metadata": {"resourceVersion": self.version}, "data": self.data()})
     }
 
-    /// A new Secret with this content.
     pub fn object(&self, name: &str) -> Value {
         let mut data = self.data();
         data.retain(|_, value| !value.is_null());
@@ -172,8 +171,8 @@ impl StoredCertificates {
         data
     }
 
-    /// Whether one of the authorities has signed the certificate, without a check of times. Clocks may be wrong, but a
-    /// certificate of another authority is never valid.
+    /// Whether one of the stored authorities has signed the certificate, without a check of times. Clocks may be wrong,
+    /// but a certificate of an unknown authority is never valid.
     pub fn vouches_for(&self, leaf: &Pair) -> bool {
         let name = leaf.facts.names.last();
         name.is_some_and(|name| verifies(&self.bundle(), &leaf.chain, name, leaf.ends()).is_ok())
@@ -192,8 +191,8 @@ impl StoredCertificates {
     }
 }
 
-/// Whether this program made the authority. A certificate and key of unknown origin may belong together and still be no
-/// authority. Callers would refuse certificates that such a key signs.
+/// Whether this program made the authority. A certificate and key of unknown origin may belong together although the
+/// certificate is no authority. Callers would refuse certificates that the key of such a pair signs.
 fn is_made_here(pair: &Pair) -> bool {
     pair.chain.len() == 1 && pair.facts.names.first().is_some_and(|name| name.starts_with(AUTHORITY))
 }

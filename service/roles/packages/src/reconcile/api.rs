@@ -1,7 +1,7 @@
-//! The writes of the reconciler, and how each handles conflicts.
+//! The writes of the reconciler, and how each write handles conflicts.
 //!
-//! This module owns the paths and bodies of requests. A conflict (409) means that another client has written in
-//! between. After a conflict, the reconciler reads, decides and writes again.
+//! This module owns the paths and bodies of the reconciler's requests. A conflict (409) means that another client has
+//! written the object since the reconciler read it. After a conflict, the reconciler reads, decides and writes again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,10 @@ use super::status::{self, Report};
 use service_core::kube::{self, Client, Write};
 use service_watch::{Key, Object, Package, RawObject};
 
-/// How often a conflicting write is repeated before the reconciliation counts as failed.
+/// Maximum number of repetitions of a conflicting write before the reconciliation counts as failed.
 const CONFLICTS_MAX: u32 = 5;
-/// The first pause after a conflict; the pause doubles each time. The other writer often writes again at once.
+/// The pause after the first conflict; the pause doubles with each further conflict. The other writer often writes
+/// again at once, so a pause is needed.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +36,8 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether another attempt may succeed without a change of the package. An invalid request stays invalid. All other
-    /// errors depend on the cluster's state, even refusals by a quota or a webhook.
+    /// Whether another attempt may succeed without a change of the package. A request that is invalid stays invalid.
+    /// All other errors depend on the cluster's state, even refusals by a quota or a webhook.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Spec(_) => false,
@@ -55,7 +56,6 @@ pub(super) struct Existing {
     pub whole: Value,
 }
 
-/// The API requests that the reconciler uses.
 pub(super) struct Api {
     client: Arc<Client>,
 }
@@ -80,7 +80,7 @@ impl Api {
     }
 
     /// Rewrites a package's list of finalizers. The write names the version that was read, so that no finalizer of
-    /// others is lost.
+    /// another client is lost.
     async fn finalizers(&self, object: &mut Object, edit: impl Fn(&mut Vec<Box<str>>)) -> Result<(), Error> {
         let doing = "finalizer";
         let body = |object: &Object| {
@@ -93,8 +93,9 @@ impl Api {
         self.write(object, package(&object.key), doing, body).await
     }
 
-    /// Writes phase, condition and, for a finished generation, `observedGeneration`; writes nothing if the status is
-    /// equal. The write names the version that was read, so that no condition of others is lost.
+    /// Writes phase, condition and, for a finished generation, `observedGeneration`; writes nothing if the status
+    /// already has these values. The write names the version that was read, so that no condition of another client is
+    /// lost.
     pub async fn status(&self, object: &mut Object, report: Report<'_>) -> Result<(), Error> {
         let now = now();
         let path = format!("{}/status", package(&object.key));
@@ -106,8 +107,9 @@ impl Api {
         self.write(object, path, "status", body).await
     }
 
-    /// Merges the result of `body` into the package. After a conflict, the package is read and `body` is called again.
-    /// At the end, `object` has the newest known version, finalizers and status, but its former spec and generation.
+    /// Merges the patch that `body` returns into the package. After a conflict, the package is read and `body` is
+    /// called again. At the end, `object` has the newest known version, finalizers and status, but its former spec and
+    /// generation.
     async fn write(
         &self,
         object: &mut Object,
@@ -135,7 +137,8 @@ impl Api {
         Ok(())
     }
 
-    /// Writes a Warning event for people. A failure is only logged, because it must not fail the reconciliation.
+    /// Writes a Warning event about the package, for users. A failed write of the event is only logged, because it must
+    /// not fail the reconciliation.
     pub async fn warn(&self, object: &Object, reason: &'static str, message: &str) {
         let namespace = &*object.key.namespace;
         let now = now();
@@ -165,7 +168,7 @@ impl Api {
         }
     }
 
-    /// The policies whose label has the package's uid.
+    /// Lists the policies whose label has the package's uid.
     pub async fn list_policies(&self, namespace: &str, uid: &str) -> Result<Vec<Existing>, Error> {
         let doing = "list of network policies";
         let path = format!("{}?labelSelector={}%3D{uid}", collection(namespace), UID_LABEL.replace('/', "%2F"));
@@ -224,7 +227,7 @@ impl Api {
         }
     }
 
-    /// Deletes every policy whose label has this package uid.
+    /// Deletes every policy whose label has the package's uid.
     pub async fn remove_policies(&self, namespace: &str, uid: &str) -> Result<(), Error> {
         for policy in self.list_policies(namespace, uid).await? {
             self.delete_policy(&policy.object).await?;
@@ -247,7 +250,7 @@ impl Api {
     }
 }
 
-/// Copies to `object` the fields of `answer` that other clients may have changed meanwhile.
+/// Copies to `object` the fields of `answer` that other clients may have changed since `object` was read.
 fn renew(object: &mut Object, answer: &[u8], doing: &'static str) -> Result<(), Error> {
     let raw: RawObject<'_> = serde_json::from_slice(answer).map_err(|source| Error::Answer { doing, source })?;
     let fresh: Object = raw.into_object();

@@ -1,4 +1,5 @@
-//! The inbox of watch events: passes them to the reconciler that works at present; without one, it drops them.
+//! The inbox of watch events: passes events to the reconciler that works at present; without a reconciler, it drops
+//! them.
 //!
 //! This module owns the index of owners, which is updated even while another process reconciles. The inbox also maps
 //! events to keys of packages.
@@ -14,8 +15,9 @@ use super::owners::Owners;
 use super::policies::Applied;
 use service_watch::{Change, Event};
 
-/// Delay from an event of a policy to the check of its package. After this delay, events of our own writes have mostly
-/// arrived. A user that edits again and again causes only two checks a second.
+/// Delay between an event of a policy and the check of the policy's package. After this delay, events about this
+/// service's own writes have mostly arrived. With this delay, a user that edits again and again causes only two checks
+/// a second.
 const SETTLE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
@@ -25,7 +27,6 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Handles an accepted event of the watch of packages.
     pub fn package(&self, event: &Event) {
         self.owners.package(event);
         let reconciler = self.reconciler.read();
@@ -36,7 +37,6 @@ impl Inbox {
         reconciler.queue.add(event.object.key.clone());
     }
 
-    /// Handles an accepted event of the watch of policies.
     pub fn policy(&self, event: &Event<Applied>) {
         let concerned = self.owners.policy(event);
         let reconciler = self.reconciler.read();

@@ -1,8 +1,8 @@
 //! Orphans: policies whose package is gone, even if it was deleted while no process ran or another process led.
 //!
-//! This module owns the suspects and their removal. A suspect is a uid that policies have in their label and no known
-//! package has. Before a removal, the API server is asked whether the package exists, because the watch of packages may
-//! be behind the watch of policies.
+//! This module owns the suspects and the removal of their policies. A suspect is a package uid that is in a label of
+//! policies and belongs to no known package. Before a removal, the API server is asked whether the package exists,
+//! because the watch of packages may be behind the watch of policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,16 @@ use super::api::Error;
 use super::policies::Applied;
 use service_watch::{Key, Object};
 
-/// First delay before a suspect is checked. The watches of packages and policies are rarely further apart.
+/// Delay between the first sight of a suspect and its check. The watches of packages and policies rarely differ by more
+/// than one second.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Delay before the check of a policy without an owner reference that names its package. The delay is longer than a
-/// watch may be silent, so the watch would have delivered the package.
+/// watch may be silent, so the watch has delivered the package if it exists.
 const NAMELESS_WAIT: Duration = Duration::from_mins(2);
 /// Longest pause between two attempts to remove an orphan.
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 
-/// The suspects; their number never exceeds the number of policies.
+/// The suspects; there are never more suspects than policies.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     suspects: Mutex<BTreeMap<Arc<str>, Suspect>>,
@@ -39,11 +40,10 @@ struct Suspect {
     looks: u32,
 }
 
-/// The result of checking a suspect.
 enum Verdict {
     /// The suspect is no orphan, or its policies were removed.
     Settled,
-    /// The suspect must be checked again later.
+    /// The check had no result and must be repeated later.
     Open,
 }
 

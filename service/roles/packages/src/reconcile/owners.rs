@@ -1,6 +1,7 @@
-//! An index of the packages of policies and the policies of packages, from the events of the two watches.
+//! An index of the policies of each package and the package of each policy, from the events of two watches.
 //!
-//! The index contains one uid and one key for each package and policy. The lock is held only for single map operations.
+//! The index contains only one uid and one key for each package and policy. The lock of the index is held only for
+//! single map operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ struct State {
     packages: BTreeMap<Box<str>, Key>,
     /// The package uid in the label of each policy.
     policies: BTreeMap<Key, Arc<str>>,
-    /// The policies with each package uid.
+    /// The policies, by the package uid in their label.
     by_package: BTreeMap<Arc<str>, BTreeSet<Key>>,
 }
 
@@ -37,7 +38,7 @@ impl Owners {
     }
 
     /// Records an event of a policy; returns the uids of the affected packages. A change of the policy's label affects
-    /// two packages.
+    /// its former and its new package.
     pub fn policy(&self, event: &Event<Applied>) -> BTreeSet<Arc<str>> {
         let object = &event.object;
         let mut state = self.state.lock();

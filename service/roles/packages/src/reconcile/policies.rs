@@ -1,8 +1,8 @@
 //! The `NetworkPolicy` objects for `spec.network.allow`, and the needed fields of existing network policies.
 //!
 //! A policy's name is derived from its content, so that a change of one entry, or of the order, does not affect other
-//! policies. A digest of the applied fields shows whether a policy is unchanged: the whole spec, our labels, our
-//! annotation and our owner reference. Other fields are not changed.
+//! policies. A digest of the applied fields (the whole spec, and this service's labels, annotation and owner reference)
+//! shows whether a policy is unchanged. Fields that this service does not apply are not changed.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) const GENERATION_LABEL: &str = "longhaul.dev/generation";
 /// Label of every object that this service makes.
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const MANAGED_BY: &str = "longhaul-service";
-/// Annotation with the description from the package's entry.
+/// Annotation with the description in the package's entry for the connection.
 const DESCRIPTION_ANNOTATION: &str = "longhaul.dev/description";
 /// The keys of the owner reference that this service writes.
 const OWNER_KEYS: [&str; 5] = ["apiVersion", "kind", "name", "uid", "controller"];
@@ -34,10 +34,10 @@ pub(super) struct Policy {
     pub body: Value,
 }
 
-/// The first bytes of a SHA-256; sixteen bytes are enough to detect a change.
+/// The first bytes of a SHA-256 hash; sixteen bytes are enough to detect a change.
 pub type Digested = [u8; 16];
 
-/// The needed fields of an existing policy.
+/// The fields of an existing policy that this service needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// Name of the owning package; `None` without an owner reference that has the right uid.
@@ -90,7 +90,7 @@ pub(super) fn correction(known: &Value, policy: &Policy) -> Value {
     body
 }
 
-/// The merge patch (RFC 7386) from `from` to `to`.
+/// The merge patch (RFC 7386) that turns `from` into `to`.
 fn difference(from: &Value, to: &Value) -> Value {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
     let gone = from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null));
@@ -162,14 +162,14 @@ fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Polic
     Policy { namespace: object.key.namespace.to_string(), name, digest, body }
 }
 
-/// The beginning of a name to which a dash and a suffix can be appended: whole characters without a dot or dash at the
+/// The beginning of `name`, to which a dash and a suffix can be appended: whole characters without a dot or dash at the
 /// end.
 fn stem(name: &str) -> &str {
     let end = name.floor_char_boundary(NAME_BYTES_MAX);
     if end == name.len() { name } else { name[..end].trim_end_matches(['.', '-']) }
 }
 
-/// The value as a text that does not depend on the order of keys, so that equal values have equal texts.
+/// The value as a text in which keys are sorted, so that equal values have equal texts.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(map) => {

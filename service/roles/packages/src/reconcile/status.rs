@@ -15,7 +15,7 @@ const MESSAGE_CHARS_MAX: usize = 400;
 #[derive(Debug, Default)]
 pub(super) struct Report<'a> {
     pub phase: &'static str,
-    /// The reconciled generation, if the work on it is finished.
+    /// The generation whose reconciliation ended; `None` if the work on it continues.
     pub observed: Option<i64>,
     pub message: &'a str,
     /// Number of existing network policies, if known.
@@ -70,7 +70,7 @@ fn condition(old: &Value, generation: i64, report: &Report<'_>, now: &str) -> Va
     })
 }
 
-/// A message, cut to the maximum length in a status or an event.
+/// Cuts `message` to the maximum length in a status or an event.
 pub(super) fn cut(message: &str) -> String {
     message.chars().take(MESSAGE_CHARS_MAX).collect()
 }

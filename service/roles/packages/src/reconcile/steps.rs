@@ -1,6 +1,6 @@
 //! The steps of one reconciliation: finalizer, status, policies, and their removal.
 //!
-//! This module owns the order of the steps. Each step is idempotent, so an interrupted reconciliation is simply
+//! This module owns the order of these steps. Each step is idempotent, so an interrupted reconciliation is simply
 //! repeated.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub(super) struct Done {
 }
 
 impl Reconciler {
-    /// Applies the spec to the cluster. `seen` states whether this process has reconciled the package before. If the
-    /// package is finished and all its policies are in place, the first reconciliation sends no request.
+    /// Applies the spec of the package to the cluster. `seen` states whether this process has reconciled the package
+    /// before. If the package is finished and all its policies are in place, the first reconciliation sends no request.
     pub(super) async fn apply(&self, object: &mut Object, seen: bool) -> Result<Done, Error> {
         let wanted = match &object.body.allow {
             Ok(allow) => policies::for_package(object, allow),
@@ -46,7 +46,7 @@ impl Reconciler {
         Ok(Done { generation, writes })
     }
 
-    /// Removes the policies of a package that is being deleted, then our finalizer.
+    /// Removes the policies of a package that is being deleted, then this service's finalizer.
     pub(super) async fn remove(&self, object: &mut Object) -> Result<Done, Error> {
         if !matches!(&*object.body.status.phase, "Removing" | "RemovalFailed") {
             let message = "the package is being removed";
@@ -62,8 +62,8 @@ impl Reconciler {
         }
     }
 
-    /// Whether the watch shows exactly the policies in `wanted`, unchanged. The watch may be behind our own writes, so
-    /// `false` only means that the API server must be asked.
+    /// Whether the watch shows exactly the policies in `wanted`, unchanged. The watch may be behind this service's own
+    /// writes, so `false` only means that the API server must be asked.
     pub(super) fn in_place(&self, object: &Object, wanted: &[Policy]) -> bool {
         let here = |policy: &Policy| {
             let key = Key { namespace: Arc::clone(&object.key.namespace), name: policy.name.as_str().into() };
@@ -72,7 +72,7 @@ impl Reconciler {
         self.owners.policies(&object.uid).len() == wanted.len() && wanted.iter().all(here)
     }
 
-    /// Lists the package's policies once, then sends only writes that change a policy; returns the number of writes.
+    /// Lists the package's policies once, then writes only policies that differ; returns the number of writes.
     async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<usize, Error> {
         let existing = self.api.list_policies(&object.key.namespace, &object.uid).await?;
         let mut orphans: BTreeMap<Arc<str>, Existing> =

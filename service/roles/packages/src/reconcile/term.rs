@@ -1,8 +1,8 @@
 //! A term: the time during which this process reconciles, from its election (or start) to the loss of the Lease (or the
 //! end).
 //!
-//! This module owns the tasks of a term. The reconciler's memory ends with the term, because another process may
-//! reconcile next.
+//! This module owns the tasks of the reconciler during a term. The reconciler's memory is dropped at the end of the
+//! term, because another process may reconcile next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use service_watch::Tenure;
 use service_watch::{Metrics, Queue};
 
 pub struct Parts {
-    /// Settings of the reconciler: workers, retries and order.
+    /// Settings of the reconciler: workers, retries and grouping of packages.
     pub settings: config::Packages,
     pub client: Arc<Client>,
     pub packages: Store,
@@ -66,7 +66,6 @@ impl<'a> Term<'a> {
         Self { parts, reconciler, workers, sweeper }
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         let ended = tokio::select! {
             Some(ended) = self.workers.join_next() => ended,
@@ -86,7 +85,7 @@ impl<'a> Term<'a> {
         self.cut().await;
     }
 
-    /// Stops at once, even during a write: another replica may lead from now on.
+    /// Stops the workers at once, even during a write, because another replica may lead from now on.
     pub async fn cut(mut self) {
         self.parts.inbox.close();
         self.workers.shutdown().await;

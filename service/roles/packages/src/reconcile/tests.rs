@@ -1,4 +1,4 @@
-//! Tests without a cluster of the reconciler's decision about work, and of the network policies that it makes.
+//! Tests of the reconciler's decision about work and of its network policies, without a cluster.
 
 use std::time::Duration;
 

@@ -23,7 +23,8 @@ fn raw_of(bytes: &[u8]) -> Value {
     json!({"algorithm": "SHA2_256", "digest": b64(digest(&SHA256, bytes))})
 }
 
-/// A kind of log entries, its version, a valid entry, and pointers to values in the entry whose change must be noticed.
+/// A kind of log entries, its version, a valid entry, and pointers to the values in the entry that must not be
+/// replaced.
 type Kind = (&'static str, &'static str, Value, &'static [(&'static str, Other)]);
 
 /// The kinds of replacements for a value in a log entry.
@@ -111,7 +112,7 @@ fn kinds(spki: &[u8]) -> Vec<Kind> {
     ]
 }
 
-/// The replacement for the value `found`, and the expected text of the cause for the refusal.
+/// The replacement for the value `found`, and the text that the cause of the refusal must contain.
 fn other(kind: Other, found: &Value) -> (Value, &'static str) {
     match kind {
         Other::HexHash => (hex_of(b"other"), "other content"),
@@ -149,7 +150,8 @@ fn an_entry_of_any_kind_is_about_this_content_signature_and_key() {
     }
 }
 
-/// An entry without a signature is refused for a bundle, whose envelope is identified only by its signature.
+/// If a bundle's log entry has no signature, it is refused, because only the signature identifies the bundle's
+/// envelope.
 #[test]
 fn an_entry_that_names_no_signature_is_none_of_a_bundle() {
     let key = PublicKey::from_pem(OURS).unwrap();

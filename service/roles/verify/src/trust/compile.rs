@@ -1,4 +1,4 @@
-//! Compiles trust: makes usable keys and certificates from the text of a configuration.
+//! Compiles trust: parses the texts of a configuration into keys and certificates that can check signatures.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::authority::{Authority, Certifier, LOGS_MAX, Log, Period};
 use crate::certificate::Certificate;
 use crate::key::PublicKey;
 
-/// Maximum number of trust roots: each signature is checked against each root.
+/// Maximum number of trust roots, because each signature is checked against each root.
 const ROOTS_MAX: usize = 64;
 /// Maximum number of authorities; there is one public sigstore instance, and a company may have a few more.
 const AUTHORITIES_MAX: usize = 16;

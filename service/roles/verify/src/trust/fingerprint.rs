@@ -8,7 +8,7 @@ use super::{Accepts, TrustRoot};
 use crate::authority::{Authority, Certifier, Log, Period};
 
 /// A hash of trust: equal for equal trust, different for any other trust. The hash covers keys, certificates, names and
-/// periods in the order of the configuration, but not their spelling.
+/// periods in the order of the configuration, but not how they are written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 

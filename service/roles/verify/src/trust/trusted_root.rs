@@ -13,7 +13,7 @@ use crate::time::UnixTime;
 
 /// Largest `trusted_root.json`, in bytes; the file of the public instance has 7 kB.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// The supported media types. Other formats may use the same keys with another meaning.
+/// The supported media types. Files of other media types may use the same keys with another meaning.
 const MEDIA_TYPES: [&str; 3] = [
     "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
     "application/vnd.dev.sigstore.trustedroot+json;version=0.2",
@@ -113,9 +113,9 @@ pub(super) fn authority(name: &str, json: &str, place: &str) -> Result<Authority
     })
 }
 
-/// The logs whose keys are of a known kind. Logs with other keys are ignored with a note: they prove nothing, and the
-/// other logs remain usable. For example, the file of sigstore's staging instance has a certificate log with a PKCS#1
-/// key.
+/// The logs whose keys are of a known kind. Logs with unknown kinds of keys are ignored with a note: they prove
+/// nothing, and all other logs remain usable. For example, the file of sigstore's staging instance has a certificate
+/// log with a PKCS#1 key.
 fn logs(raw: &[RawLog], place: &str, left_out: &mut Vec<String>) -> Result<Vec<Log>, TrustError> {
     let mut logs: Vec<Log> = Vec::new();
     let mut last = None;

@@ -1,4 +1,4 @@
-//! Counts the signers of an image: decides whether there are enough of them, and names the cause if not.
+//! Counts the signers of an image: decides whether they are enough, and names the cause if not.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -31,8 +31,8 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected:
     }
 }
 
-/// The unfulfilled part of the requirement. If no signature counts, `class` is `None`, and the rejected objects decide
-/// the class.
+/// The demand that the signatures do not fulfil. If no signature counts, `class` is `None`, and the rejected objects
+/// decide the class.
 struct Missing {
     class: Option<Class>,
     cause: String,
@@ -57,8 +57,8 @@ fn enough(signers: &[&Signer], threshold: usize, required: &[String], what: &str
     Ok(())
 }
 
-/// The number of different signers, where each root and each identity counts once: the size of the largest matching of
-/// roots with identities.
+/// The number of different signers, for which each root and each identity counts once: the size of the largest matching
+/// of roots with identities.
 fn distinct(signers: &[&Signer]) -> usize {
     let roots: BTreeSet<&str> = signers.iter().map(|signer| signer.root.as_str()).collect();
     let identities: BTreeSet<&Identity> = signers.iter().map(|signer| &signer.identity).collect();

@@ -8,38 +8,30 @@ use crate::trust::{Accepts, Trust};
 pub enum RequirementError {
     #[error("a threshold of 0 would let anything in: write 1 or more")]
     NoThreshold,
-    /// More signers are demanded than roots are accepted.
     #[error("a threshold of {threshold} with {roots} trust roots: each root counts once")]
     Threshold { threshold: usize, roots: usize },
     #[error("there is no trust root, so nobody's signature counts")]
     NoRoots,
-    /// No trust root has this name.
     #[error("there is no trust root `{0}`")]
     UnknownRoot(String),
-    /// A required signer is not among the accepted roots.
     #[error("the signer `{0}` is required and is not among the roots that count")]
     RequiredRoot(String),
-    /// Neither a signature nor an attestation is demanded.
     #[error("neither a signature of the image nor an attestation is asked for")]
     Nothing,
-    /// A log entry is demanded, but the root trusts no log.
     #[error(
         "entries in a transparency log are demanded, and the root `{0}` trusts no log: name an authority that has one"
     )]
     NoLog(String),
-    /// An entry in a certificate log is demanded, but the root trusts no such log.
     #[error("certificate timestamps are demanded, and the keyless root `{0}` trusts no certificate log")]
     NoCertificateLog(String),
     #[error(
         "timestamps are demanded, and the root `{0}` trusts no timestamp authority: name an authority that has one"
     )]
     NoTimestamper(String),
-    /// No demanded proof would show when a signature with a certificate was made.
     #[error(
         "without transparency log the keyless root `{0}` needs timestamps: nothing else says when its certificates signed"
     )]
     Undated(String),
-    /// The field is not a JSON pointer.
     #[error("`{0}` is no JSON pointer: it begins with `/`")]
     Pointer(String),
 }

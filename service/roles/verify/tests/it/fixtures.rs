@@ -1,4 +1,4 @@
-//! Access to the output of `fixtures/make`: signed images, trusted keys, and cosign's answer to each case.
+//! Access to the output of `fixtures/make`: signed images, trusted keys, and cosign's answer for each case.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 
@@ -132,7 +132,7 @@ impl Case {
         self.key.is_none()
     }
 
-    /// The evidence for the case's image.
+    /// All evidence for the image of the case.
     pub fn evidence(&self) -> Vec<Evidence> {
         Repository::read(&self.repository).evidence(self.subject().digest)
     }
@@ -151,7 +151,7 @@ impl Case {
         }
     }
 
-    /// The case's trust, compiled from texts in the format `form`. Rekor 2 cannot be trusted by its key alone.
+    /// The trust of the case, compiled from texts in the format `form`. Rekor 2 cannot be trusted by its key alone.
     pub fn trust(&self, form: Form) -> Trust {
         Trust::compile(&self.trust_spec(form)).unwrap()
     }

@@ -1,5 +1,5 @@
 //! Makes signatures by recipe with a sigstore instance in memory. A forged signature differs from a valid signature
-//! only in the recipe's one change; everything else is signed correctly.
+//! only in the one change that its recipe makes; everything else is signed correctly.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,16 +29,16 @@ pub enum Form {
     BundleAttestation,
 }
 
-/// All properties of one signature. `Recipe::new` gives a valid one.
+/// All properties of one signature to make. `Recipe::new` gives the recipe of a valid signature.
 #[derive(Clone)]
 pub struct Recipe {
     pub form: Form,
-    /// Whether the signature has a certificate; if not, a key alone signed.
+    /// Whether the signature has a certificate; if false, a key without certificate signed.
     pub is_keyless: bool,
     /// The image that the signed content names.
     pub signed_image: Digest,
     pub signed_repository: String,
-    /// `critical.type` of a payload, `_type` of a statement.
+    /// The field `critical.type` of a payload, or `_type` of a statement.
     pub claim_type: String,
     pub payload_type: String,
     pub annotations: Value,
@@ -48,7 +48,7 @@ pub struct Recipe {
     pub signer: usize,
     /// Bytes that are signed instead of the bytes in the signature's payload.
     pub signed_instead: Option<Vec<u8>>,
-    /// A change of the signature's bytes before other parts, such as the log entry, use them.
+    /// A change of the signature's bytes, made before the log entry and other fields use the bytes.
     pub signature_edit: fn(&mut Vec<u8>),
     pub certificate: CertificateRecipe,
     pub log: Option<LogRecipe>,
@@ -193,7 +193,7 @@ impl Forge {
         }
     }
 
-    /// The same trust as a `trusted_root.json` that `edit` has changed.
+    /// The trust of [`Self::trust`] as a `trusted_root.json` that `edit` has changed.
     pub fn trust_spec_of_file(&self, edit: impl Fn(&mut Value)) -> TrustSpec {
         let mut file = self.sigstore.trusted_root().unwrap();
         edit(&mut file);
@@ -218,7 +218,6 @@ impl Forge {
         json!({"signedTimestamp": b64(stamp)})
     }
 
-    /// Makes the signature that `recipe` describes.
     pub fn make(&self, recipe: &Recipe) -> Evidence {
         let claim = recipe.claim();
         let message = match recipe.form {

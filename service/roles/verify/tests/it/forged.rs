@@ -1,5 +1,5 @@
-//! Forged signatures: each has one broken link, and everything else is correct. Each forged signature is refused with
-//! the right class and cause; the same signature without the change is accepted.
+//! Tests of forged signatures, in each of which one link is broken and everything else is correct. The verifier refuses
+//! each forged signature with the right class and cause, and accepts the same signature without the change.
 
 mod composed;
 pub mod table;
@@ -48,8 +48,8 @@ pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) 
     assert!(verdict.signers.is_empty(), "{what}: {:?}", verdict.signers);
 }
 
-/// Valid signatures of all formats are accepted. With a timestamp, they are accepted even without the log's time, and
-/// timestamp and log state the same time.
+/// Valid signatures of all formats are accepted: with a log entry, with a timestamp, and with both, which state the
+/// same time.
 #[test]
 fn good_pieces_of_every_form_are_accepted() {
     let forge = Forge::new();

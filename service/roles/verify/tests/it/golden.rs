@@ -1,10 +1,10 @@
-//! Tests with signatures made by cosign, and with cosign's answers about them.
+//! Tests with signatures that cosign made, and with cosign's answers about them.
 
 use service_verify::{Class, Outcome, verify};
 
 use crate::fixtures::{Case, Fixtures, Form};
 
-/// cosign's exit code if an image has no signature.
+/// cosign's exit code for an image without a signature.
 const NO_SIGNATURES: i32 = 10;
 /// Minimum number of cases in the table of fixtures, so that the test cannot become empty.
 const CASES_MIN: usize = 60;
@@ -13,7 +13,7 @@ fn outcome(case: &Case, fixtures: &Fixtures, form: Form) -> Outcome {
     verify(&case.subject(), &case.evidence(), &case.requirement(), &case.trust(form), fixtures.now()).outcome
 }
 
-/// The verifier's answers equal cosign's, except for differences that the table explains.
+/// The verifier's verdicts equal cosign's answers, except for differences that the table explains.
 #[test]
 fn cosign_and_we_agree_on_every_case() {
     let fixtures = Fixtures::read();

@@ -1,5 +1,5 @@
 //! Tests of the verifier with cosign's signatures (`fixtures/`), with forgeries of each link of the proof, and with
-//! random changes of signatures. Some tests compare the verifier's results with those of sigstore's own client.
+//! random changes of signatures. Some tests compare the verifier's results with the results of sigstore's own client.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 

@@ -1,5 +1,5 @@
 //! Tests with some thousand random changes to cosign's signatures. The fuzzer `examples/mutate.rs` makes any number of
-//! changes.
+//! such changes.
 
 use crate::fixtures::Fixtures;
 use crate::mutation::{compared, golden, run};
@@ -20,7 +20,7 @@ fn no_change_of_a_bound_fact_is_accepted() {
     assert!(tally.refused > TRIES / 2 && tally.harmless > TRIES / 100, "{tally:?}");
 }
 
-/// If the verifier accepts a changed bundle, sigstore's own client accepts it too, except for a list of known
+/// If the verifier accepts a changed bundle, sigstore's own client accepts the bundle too, except for a list of known
 /// differences.
 #[test]
 fn no_changed_bundle_is_accepted_by_us_alone() {

@@ -1,8 +1,8 @@
 //! A fuzzer that changes cosign's signatures, and an oracle that decides which changed signatures the verifier may
 //! accept.
 //!
-//! A change is an *accepted forgery* if the verdict still counts a signer although a fact that the requirement binds is
-//! different. The bound facts are:
+//! A change is an *accepted forgery* if the verdict still counts a signer, although the change altered a fact that the
+//! requirement binds. The bound facts are:
 //! - the signed type and payload, the signature, and the certificate of a keyless signer;
 //! - if a log is demanded, its entry (log, index, body, and the time if it was promised);
 //! - if a timestamp is demanded, its subject and time;
@@ -11,8 +11,8 @@
 //!
 //! The module [`facts`] reads the facts, shares no code with the verifier, and compares decoded values. White space,
 //! the order of keys, a key hint and an unknown field are no facts. Proofs (signatures of logs and authorities, paths,
-//! chains) are no facts either: a changed proof of the same facts is no forgery. If a log's promise is removed and was
-//! not needed, the verdict has no time any more, but nothing else in the verdict may change.
+//! chains) are no facts either: a change of a proof is no forgery if the proved facts are unchanged. If a log's promise
+//! is removed and was not needed, the verdict has no time any more, but nothing else in the verdict may change.
 
 // The path is written out, because the example includes this file by its path.
 #[path = "mutation/change.rs"]
@@ -42,7 +42,8 @@ pub struct Golden {
     requirement: Requirement,
     trust: Trust,
     is_keyless: bool,
-    /// Facts of all genuine signatures that fulfil the case: replacing one of them by another is no forgery.
+    /// Facts of all genuine signatures that fulfil the case: if a change replaces one of these signatures by another,
+    /// it is no forgery.
     genuine: Vec<(Facts, Vec<Signer>)>,
 }
 
@@ -50,9 +51,9 @@ pub struct Golden {
 pub struct Tally {
     pub tries: u64,
     pub refused: u64,
-    /// Number of accepted changes after which every fact is the same.
+    /// Number of accepted changes that altered no fact.
     pub harmless: u64,
-    /// Accepted changes after which a fact differs: seed and change.
+    /// Accepted changes that altered a fact, as seed and change.
     pub forged: Vec<String>,
 }
 
@@ -85,7 +86,7 @@ pub fn golden(fixtures: &Fixtures) -> Vec<Golden> {
     found
 }
 
-/// Tries `tries` changes, which are the same for the same `seed`.
+/// Makes `tries` changes, which are the same for the same `seed`.
 pub fn run(golden: &[Golden], now: UnixTime, seed: u64, tries: u64) -> Tally {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut tally = Tally::default();
@@ -110,7 +111,7 @@ pub fn run(golden: &[Golden], now: UnixTime, seed: u64, tries: u64) -> Tally {
 }
 
 impl Golden {
-    /// Whether every fact in `changed` is the same as before the change; `None` if the verifier refuses `changed`.
+    /// Whether `changed` has the same facts as before the change; `None` if the verifier refuses `changed`.
     fn judge(&self, changed: &Evidence, now: UnixTime) -> Option<bool> {
         let evidence = std::slice::from_ref(changed);
         let verdict = verify(&self.subject, evidence, &self.requirement, &self.trust, now);

@@ -1,9 +1,9 @@
 //! Compares the verifier with sigstore's own client: for the same bundles and roots, verifier and client agree, or a
 //! list explains the difference.
 //!
-//! There are three sources of bundles: cosign's signatures (`fixtures/`), the forgeries of `forged/table.rs`, and the
-//! bundle variants of sigstore's conformance suite, made by this project's code. Tests with random changes of bundles
-//! are in `mutation/compared.rs`.
+//! The tests use three sources of bundles: cosign's signatures (`fixtures/`), the forgeries of `forged/table.rs`, and
+//! the bundle variants of sigstore's conformance suite, made by this project's code. Tests with random changes of
+//! bundles are in `mutation/compared.rs`.
 
 mod shapes;
 
@@ -73,7 +73,7 @@ struct Said {
 }
 
 impl Said {
-    /// Asks verifier and client about `piece`; `None` if `piece` is not a bundle.
+    /// Checks `piece` with verifier and client; `None` if `piece` is not a bundle.
     fn of(question: &Question<'_>, piece: &Evidence) -> Option<Self> {
         let Question { subject, requirement, trust, root, now } = question;
         let (bundle, requirement) = asked_alike(piece, subject, requirement)?;
@@ -105,7 +105,7 @@ struct Question<'a> {
 }
 
 /// Checks that this machine's clock is not behind the test's time `now`: the client uses the machine's clock, so a slow
-/// clock would cause a difference.
+/// clock would cause different results.
 fn assert_clock(now: UnixTime) {
     let clock = i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
     assert!(clock >= now.0, "the machine's clock is {} s before what is judged was signed", now.0 - clock);
@@ -146,7 +146,7 @@ fn both_agree_on_what_cosign_signed() {
     assert_eq!(met.len(), ONLY_OURS.len(), "{met:?}");
 }
 
-/// `piece` with a timestamp of `forge`, and `trust` with the authorities of `forge`.
+/// Adds a timestamp of `forge` to `piece`, and the authorities of `forge` to `trust`.
 fn stamped(forge: &Forge, piece: &Evidence, trust: &TrustSpec) -> (Evidence, TrustSpec) {
     let Evidence::Bundle(bundle) = piece else { panic!("no bundle") };
     let mut json: Value = serde_json::from_slice(&bundle.json).unwrap();

@@ -2,8 +2,8 @@
 //!
 //! This module calls the client with the root, the `trusted_root.json` and the demands that the verifier gets. The
 //! client knows no manifests, annotations, predicate types or name patterns. So [`asked_alike`] removes demands that do
-//! not concern the bundle, and [`Theirs`] compares names in the client's result with the rule's patterns. The client
-//! shares only those patterns and common libraries with the verifier: webpki, aws-lc-rs, x509-cert.
+//! not concern the bundle, and [`Theirs`] compares the names in the client's result with the rule's patterns. The
+//! client and the verifier share only these patterns and common libraries: webpki, aws-lc-rs, x509-cert.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,10 +16,10 @@ use sigstore_verify::trust_root::TrustedRoot;
 use sigstore_verify::types::{self, DerPublicKey, Sha256Hash};
 use sigstore_verify::{PublicKeyVerificationPolicy, VerificationPolicy, Verifier};
 
-/// cosign's predicate type for a signed image.
+/// The predicate type by which cosign states that an image is signed.
 const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The client with a root and a requirement.
+/// The client, set up for one trust root and one requirement.
 pub struct Theirs {
     verifier: Verifier,
     asked: Query,
@@ -90,7 +90,7 @@ impl Theirs {
 }
 
 /// The bundle in `piece`, with a correct manifest, and `requirement` without demands that do not concern the bundle:
-/// annotations and predicate types. `None` for legacy signatures.
+/// annotations and predicate types. The result is `None` for legacy signatures.
 pub fn asked_alike(piece: &Evidence, subject: &Subject, requirement: &Requirement) -> Option<(Bundle, Requirement)> {
     let Evidence::Bundle(bundle) = piece else { return None };
     let media_type = "application/vnd.dev.sigstore.bundle.v0.3+json";

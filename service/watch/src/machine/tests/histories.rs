@@ -1,6 +1,6 @@
-//! Tests with random histories. A model of the server writes objects. The server's stream delivers, repeats and loses
-//! events, breaks and expires; lists come early, late or stale. At the end, the view must equal the server's state, and
-//! all events must be consistent.
+//! Tests of the state machine with random histories of a server. A model of the server writes objects at random. The
+//! model's stream delivers, repeats and loses events, breaks and expires; its lists come early, late or stale. At the
+//! end of a history, the view must equal the server's state, and all events must be consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,20 @@ enum Step {
     Create(u8),
     Update(u8),
     Delete(u8),
-    /// The stream delivers this many waiting events.
+    /// The stream delivers the given number of waiting events.
     Deliver(usize),
-    /// The stream repeats this many events that it has already sent.
+    /// The stream repeats the given number of events that it has already sent.
     Repeat(usize),
-    /// The stream skips this many events without notice, which is a fault of the server.
+    /// The stream skips the given number of events without notice, which is a fault of the server.
     Lose(usize),
     Bookmark,
     /// The stream breaks and is resumed.
     Resume,
-    /// Answer 410: the server forgets all versions before now.
+    /// Answer 410: the server forgets all versions before the present version.
     Expire,
     SideBegin,
-    /// A list beside the watch shows the state this many versions ago, but no state older than the list's request.
+    /// A list beside the watch shows the state of the given number of versions ago, but no state older than the list's
+    /// request.
     SideList(u64),
     SideSettle,
     /// After the next 410, the first list comes from a lagging replica.
@@ -134,7 +135,7 @@ impl World {
     }
 
     /// Checks that a consumer can apply the events: absent objects are added, present objects get newer versions, and
-    /// deleted objects were really deleted. A deleted uid never returns.
+    /// deleted objects were really deleted. The consumer also checks that a deleted uid never returns.
     fn consume(&mut self, events: &[Event]) {
         for event in events {
             let name = event.object.key.name.to_string();
@@ -237,7 +238,7 @@ impl World {
         }
     }
 
-    /// Ends the history: the server is quiet, one safety list runs, and the stream delivers the rest.
+    /// Ends the history: the server is quiet, one safety list runs, and the stream delivers its remaining events.
     fn end(&mut self) {
         self.machine.begin_side();
         self.side = Some((self.server.version, Some(self.server.list_at(self.server.version))));
@@ -249,8 +250,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// After any history with faults, a safety list and the rest of the stream make the view equal to the server's
-    /// state. All events together give the same view.
+    /// After any history with faults, a safety list and the remaining events make the view equal to the server's state.
+    /// A consumer of all events gets the same view.
     #[test]
     fn the_view_ends_true(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();
@@ -270,7 +271,7 @@ proptest! {
         prop_assert_eq!(&world.seen, &server);
     }
 
-    /// If no event is lost, every version arrives exactly once, unless a list replaced it.
+    /// If the stream loses no event, every version arrives exactly once, unless a list replaced it.
     #[test]
     fn an_honest_stream_arrives_completely(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();

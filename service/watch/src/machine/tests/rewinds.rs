@@ -1,10 +1,11 @@
-//! Tests of a server that is reset to an older state, as by a restore from a backup. The watch distinguishes such a
+//! Tests of a server that is reset to an older state, as by a restore from a backup. The watch distinguishes a reset
 //! server from a lagging server, and adopts its state.
 
 use super::rewind::{LISTS_MIN, PATIENCE};
 use super::*;
 
-/// The objects of the restored server. The client knew `("a", "u1", "90")` and `("c", "u3", "95")` at version 100.
+/// The objects of the server that was reset, as name, uid and version. The client knew `("a", "u1", "90")` and `("c",
+/// "u3", "95")` at version 100.
 const RESTORED: &[(&str, &str, &str)] = &[("a", "u1", "50"), ("b", "u2", "51")];
 
 fn knows_the_lost_history() -> Machine {

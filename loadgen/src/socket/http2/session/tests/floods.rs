@@ -1,4 +1,5 @@
-//! Tests of frames that HTTP/2 allows but that have no content: a few are harmless, an endless number is not.
+//! Tests of frames that HTTP/2 allows but that have no content: a few are accepted, an endless number ends the
+//! connection.
 
 use super::*;
 
@@ -7,7 +8,7 @@ const ACK: u8 = 1;
 /// The number of unsolicited frames after which a flood is cut off, with a tolerance for the start of each flood.
 const PUT_UP_WITH: std::ops::RangeInclusive<usize> = 9_900..=10_100;
 
-/// Each flood ends the connection with the same error after this number of frames, without a timeout.
+/// Each flood of such frames ends the connection with the same error after this number of frames, without a timeout.
 #[test]
 fn every_flood_is_cut_off() {
     let window = |stream| frame(WINDOW_UPDATE, 0, stream, &1u32.to_be_bytes());
@@ -60,7 +61,7 @@ fn every_flood_is_cut_off() {
     }
 }
 
-/// A server may send many frames about calls as long as calls go on, because each call pays for its frames.
+/// A server may send many frames without content as long as calls go on, because each sent request allows some.
 #[test]
 fn talk_about_calls_is_no_flood() {
     let mut client = Client::welcomed(20_000);

@@ -67,7 +67,7 @@ pub(super) fn check(metadata: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec
     }
 }
 
-/// Whether a text is an integer without a plus and without leading zeros.
+/// Whether a text is an integer without a plus sign and without leading zeros.
 fn is_cost(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = !text.starts_with('+') && (digits == "0" || !digits.starts_with('0'));

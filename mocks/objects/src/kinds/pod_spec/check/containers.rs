@@ -151,7 +151,8 @@ impl Around<'_> {
         security::check(&container["securityContext"], self.pod, at.field("securityContext"), causes);
     }
 
-    /// Checks `resizePolicy` of a container; some causes name the list instead of the invalid item.
+    /// Checks `resizePolicy` of a container; as in a real server, some causes name the list instead of the invalid
+    /// item.
     fn resizing(&self, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         let mut seen = BTreeSet::new();
         for (index, one) in items(container, "resizePolicy").iter().enumerate() {

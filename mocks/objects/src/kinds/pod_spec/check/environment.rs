@@ -27,7 +27,7 @@ const FIELDS_OF_VARIABLES: [&str; 9] = [
 const FIELDS_OF_FILES: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// Fields of a pod that the real server knows but accepts for neither variables nor files.
+/// Fields of a pod that the real server recognises but accepts neither in variables nor in files.
 const OTHER_FIELDS: [&str; 4] = ["spec.host", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
 
 const AMOUNTS: [&str; 6] = [
@@ -41,7 +41,6 @@ const AMOUNTS: [&str; 6] = [
 const HUGE_PAGES: [&str; 2] = ["limits.hugepages-", "requests.hugepages-"];
 const DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// Checks `env` and `envFrom` of a container.
 pub(super) fn check(container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let list = at.field("env");
     for (index, variable) in items(container, "env").iter().enumerate() {
@@ -115,8 +114,7 @@ fn all_of(from: &Value, list: At<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Replaces a trailing dash of a name prefix by a letter before the check as a name, because prefixes may end with a
-/// dash.
+/// Replaces a trailing dash of a name prefix by a letter, so that a prefix with a dash passes the check of names.
 fn unfinished(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(start) if !start.is_empty() => format!("{start}a"),

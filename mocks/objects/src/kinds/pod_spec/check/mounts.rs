@@ -1,4 +1,4 @@
-//! The checks of a container's volumes, which it mounts as folders or uses as block devices.
+//! The checks of the volumes that a container mounts as folders or uses as block devices.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,6 @@ use super::volumes::Known;
 use super::{has, items, text};
 use crate::status::Cause;
 
-/// Checks `volumeMounts` and `volumeDevices` of a container.
 pub(super) fn check(container: &Value, known: &Known<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     folders(container, known, at.field("volumeMounts"), causes);
     devices(container, known, at.field("volumeDevices"), causes);

@@ -1,4 +1,4 @@
-//! The checks of a pod's service account, node name, host name and longest duration.
+//! The checks of a pod's service account, node name, host name and deadline.
 
 use mock_cel::formats::subdomain;
 use serde_json::Value;

@@ -34,7 +34,6 @@ pub(super) fn check_host_ports(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks `dnsConfig`.
 pub(super) fn check_resolver(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let config = &spec["dnsConfig"];
     let servers = items(config, "nameservers");
@@ -76,7 +75,6 @@ pub(super) fn check_resolver(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
-/// Checks `hostAliases`.
 pub(super) fn check_aliases(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, alias) in items(spec, "hostAliases").iter().enumerate() {
         let at = at.item(index);

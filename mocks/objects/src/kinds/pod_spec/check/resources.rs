@@ -12,7 +12,7 @@ use super::super::total;
 use super::{Pod, entries, has, items, text};
 use crate::status::Cause;
 
-/// Resource names without a domain that resource quotas know. In a container, only the first three names are valid.
+/// Resource names without a domain that resource quotas accept. In a container, only the first three names are valid.
 const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
@@ -82,7 +82,7 @@ pub(super) fn check_overhead(overhead: &Value, at: At<'_>, causes: &mut Vec<Caus
     amounts(&json!({"limits": overhead}), of_container, at, causes);
 }
 
-/// Checks `resources` of a whole pod, and compares the resources of the pod's containers with them.
+/// Checks `resources` of a whole pod, and compares the resources of the pod's containers with the pod's.
 pub(super) fn check_whole(pod: Pod<'_>, claims: &Claims<'_>, causes: &mut Vec<Cause>) {
     let (resources, at) = (&pod.spec["resources"], pod.at.field("resources"));
     if resources.is_null() {
@@ -169,7 +169,7 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a resource is an extended resource, which only some nodes provide.
+/// Whether a resource is an extended resource, such as `example.com/gpu`.
 fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with(REQUESTS) && qualified_name(&format!("{REQUESTS}{name}")).is_empty()
 }

@@ -1,4 +1,4 @@
-//! The checks of topology spread and tolerations.
+//! The checks of a pod's topology spread constraints and tolerations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The checks of a pod's operating system, and of fields that are not allowed for this operating system.
+//! The checks of a pod's operating system, and of fields that the operating system does not allow.
 
 use serde_json::Value;
 

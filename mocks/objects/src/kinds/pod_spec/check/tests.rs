@@ -133,7 +133,8 @@ fn variables_have_one_source() {
     assert_eq!(said(&of_container(&json!({"envFrom": [{}]}))), [("envFrom", "Invalid")]);
 }
 
-/// The answer to a large body with many errors is bounded and does not grow with the square of the body.
+/// The size of the answer to a large body with many errors is bounded and does not grow with the square of the body's
+/// size.
 #[test]
 fn causes_are_bounded() {
     let containers = vec![json!({}); 2000];

@@ -90,7 +90,7 @@ pub(super) fn check<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Known<'a> {
     known
 }
 
-/// Refuses token volumes in a pod without a service account.
+/// Refuses projected volumes with tokens in a pod without a service account.
 pub(super) fn no_tokens(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let list = pod.at.field("volumes");
     for (index, volume) in items(pod.spec, "volumes").iter().enumerate() {

@@ -3,11 +3,11 @@
 //! `*` is any text without `/`, `?` is any character except `/`, and `**` is any text. A pattern without tag and digest
 //! matches the name with any tag and digest.
 
-/// The default host of short names, as Go tools write it.
+/// The default host of image names without a host, as Go tools write it.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
 
-/// The pattern with its implied host: `nginx` belongs to Docker Hub.
+/// The pattern with its implied host: for `nginx`, the host of Docker Hub.
 pub fn full(written: &str) -> String {
     let written = written.strip_prefix("docker.io/").map_or_else(|| written.to_owned(), |rest| format!("{HUB}{rest}"));
     match written.split_once('/') {
@@ -32,8 +32,8 @@ pub fn matches(glob: &str, image: &str) -> bool {
     [image, name, bare].into_iter().any(|text| whole(glob.as_bytes(), text.as_bytes()))
 }
 
-/// Computes the reachable positions in the glob after each byte of the text. The time is linear in the product of both
-/// lengths.
+/// Computes the reachable positions in the glob after each byte of the text. The time is linear in the product of the
+/// lengths of glob and text.
 fn whole(glob: &[u8], text: &[u8]) -> bool {
     let mut at = vec![false; glob.len() + 1];
     at[0] = true;
@@ -54,7 +54,7 @@ fn whole(glob: &[u8], text: &[u8]) -> bool {
     at[glob.len()]
 }
 
-/// Adds the positions after stars in the glob, because each star may match the empty text.
+/// Marks the position after each reachable star as reachable, because a star may match the empty text.
 fn pass_stars(glob: &[u8], at: &mut [bool]) {
     for place in 0..glob.len() {
         if at[place] && glob[place] == b'*' {
@@ -63,7 +63,7 @@ fn pass_stars(glob: &[u8], at: &mut [bool]) {
     }
 }
 
-/// Whether the star at `place` stands next to another star.
+/// Whether the star at index `place` stands next to another star.
 fn crosses(glob: &[u8], place: usize) -> bool {
     glob.get(place + 1) == Some(&b'*') || place > 0 && glob[place - 1] == b'*'
 }

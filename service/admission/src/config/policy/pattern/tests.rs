@@ -90,7 +90,7 @@ fn hosts_are_compared_by_their_one_name() {
     }
 }
 
-/// A rule that admits without a check matches only the host that it names.
+/// A rule that admits images without a check matches only the host that the pattern names.
 #[test]
 fn a_host_that_is_written_is_no_part_of_a_path() {
     for (text, at_its_host, elsewhere) in [
@@ -127,7 +127,7 @@ proptest! {
         prop_assert_eq!(matches(glob.as_bytes(), text.as_bytes()), matches_plainly(glob.as_bytes(), text.as_bytes()));
     }
 
-    /// If one text matches two globs, they overlap.
+    /// If one text matches two globs, `overlap` is true for the two globs.
     #[test]
     fn overlap_is_seen(left in "[ab*?]{0,6}", right in "[ab*?]{0,6}", text in "[ab]{0,6}") {
         if matches(left.as_bytes(), text.as_bytes()) && matches(right.as_bytes(), text.as_bytes()) {
@@ -135,7 +135,8 @@ proptest! {
         }
     }
 
-    /// If `ties_with` is false for two patterns, one of them is more specific for each image with as many components.
+    /// If `ties_with` is false for two patterns, one of the two is more specific for each image with as many
+    /// components.
     #[test]
     fn what_does_not_tie_is_decided(left in "[ab*]{1,3}/[ab*]{1,3}", right in "[ab*]{1,3}/[ab*]{1,3}", image in "[ab]{1,4}/[ab]{1,4}") {
         let (left, right) = (pattern(&left), pattern(&right));

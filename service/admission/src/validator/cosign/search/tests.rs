@@ -1,5 +1,5 @@
-//! Tests of how much one image's signatures cost other images. The registry is scripted, and the clock advances only
-//! when all tasks wait.
+//! Tests of how much the signatures of one image delay other images. The tests use a scripted registry and a clock that
+//! advances only when all tasks wait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const KEY: &str = include_str!("../../../../../roles/verify/fixtures/trust/keys/p256.pub");
 /// Time that the registry takes to deliver a bundle.
 const FETCH: Duration = Duration::from_millis(20);
-/// Time limit of a question to the validator.
+/// Time limit of one call of the validator.
 const TIME: Duration = Duration::from_secs(5);
 
-/// A registry whose repository names give number and size of the image's bundles: `24x8388608-…`. No bundle is a valid
-/// signature.
+/// A registry whose repository names state number and size of the image's bundles: `24x8388608-…`. No bundle of this
+/// registry is a valid signature.
 struct Script;
 
 fn digest(text: &str) -> String {
@@ -123,8 +123,8 @@ async fn evidence_is_waited_for_by_the_image_that_has_it() {
     assert!(failed.iter().all(|(class, _)| class.is_own_limit()), "{failed:?}");
 }
 
-/// If an image has too much evidence of any kind, no policy admits its failure class, even if the registry answers
-/// every request.
+/// If an image has too many objects or too large ones in place of signatures, no policy admits its failure class, even
+/// if the registry answers every request.
 #[tokio::test(start_paused = true)]
 async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
     for (repository, share) in [

@@ -41,7 +41,8 @@ impl World {
         }
     }
 
-    /// Takes all steps that are due at `now`. The Secret is written and parsed between steps, as by another replica.
+    /// Takes all steps that are due at `now`. Between two steps, the Secret is written and parsed, as if another
+    /// replica continued.
     fn turn(&mut self, now: SystemTime) {
         for _ in 0..8 {
             let step = next(&self.place, &self.held, &self.trusted, now);
@@ -115,7 +116,7 @@ fn a_replica_that_never_read_the_secret_again_is_trusted_until_its_certificate_e
 }
 
 /// If the webhook configurations trust an authority of unknown origin, replicas may use its certificates. So this
-/// program's authority is added, and the unknown authority stays trusted for a while.
+/// program adds its own authority, and trusts the unknown authority for a while.
 #[test]
 fn who_was_trusted_before_is_not_cut_off() {
     let before = make::authority(start(), start() + Duration::from_secs(1000)).unwrap();
@@ -213,7 +214,7 @@ impl World {
 }
 
 /// If the clock of the Lease's holder jumps far ahead and back, in any phase of a rotation, callers are served after
-/// one round with a correct clock.
+/// one check with a correct clock.
 #[test]
 fn a_clock_that_jumps_does_no_lasting_harm() {
     for (authority, leaf, settle) in [(9_000, 3_000, 100), (365 * 86_400, 7 * 86_400, 90)] {

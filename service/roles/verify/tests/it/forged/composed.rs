@@ -11,7 +11,7 @@ use service_verify::{
 use super::{assert_refused, judge, requirement, root_of};
 use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Recipe, StampRecipe, stamp, subject};
 
-/// A change that puts content of one signature into another: its name, the change, and the class of the refusal.
+/// A change that moves content between two signatures: its name, the change, and the class of the refusal.
 type Swap = (&'static str, fn(&mut Signature, &Signature), Class);
 
 /// A signature of the image and a signature of another image, both valid.
@@ -105,7 +105,7 @@ fn parts_of_two_bundles_do_not_make_one() {
     }
 }
 
-/// `piece` with its bytes cut to `length`, and the original length.
+/// Cuts the bytes of `piece` to `length`; also returns the original length.
 fn cut(piece: &Evidence, length: usize) -> (Evidence, usize) {
     let mut piece = piece.clone();
     let bytes = match &mut piece {
@@ -163,7 +163,8 @@ fn a_signature_is_not_replayed_from_another_repository() {
     assert!(judge(&forge, &[forge.make(&recipe)], &requirement).is_verified());
 }
 
-/// Without a log's promise, only a proof gives an entry's index; the index that a bundle states is not reported.
+/// Without a log's promise, only a proof gives an entry's index; the verdict does not report the index that a bundle
+/// states.
 #[test]
 fn an_index_that_nobody_proves_is_not_reported() {
     let forge = Forge::new();
@@ -175,7 +176,7 @@ fn an_index_that_nobody_proves_is_not_reported() {
     assert_eq!((signer.log_index, signer.time), (Some(1), None));
 }
 
-/// A signature of an image does not count as an attestation about it, nor an attestation as a signature.
+/// A signature of an image does not count as an attestation about the image, nor an attestation as a signature.
 #[test]
 fn a_signature_is_no_attestation_nor_the_other_way() {
     let forge = Forge::new();
@@ -213,8 +214,8 @@ fn an_authority_is_believed_while_its_file_says_so() {
     }
 }
 
-/// An existing timestamp is checked even if the log's promise alone would be enough: the timestamp's time must lie in
-/// the certificate's validity.
+/// If a signature has a timestamp, its time must lie in the certificate's validity, even if the log's promise alone
+/// would be enough.
 #[test]
 fn a_timestamp_beside_a_promise_is_checked() {
     let forge = Forge::new();
@@ -234,7 +235,7 @@ fn a_timestamp_beside_a_promise_is_checked() {
     }
 }
 
-/// Rekor 2 states no time: its key must be trusted at the time of the timestamp, or now if there is no timestamp.
+/// Rekor 2 states no time, so its key must be trusted at the time of the timestamp, or now if there is no timestamp.
 #[test]
 fn a_log_without_a_promise_is_believed_while_its_file_says_so() {
     let forge = Forge::new();
@@ -256,8 +257,8 @@ fn a_log_without_a_promise_is_believed_while_its_file_says_so() {
     }
 }
 
-/// From version 0.3 on, a bundle has one certificate. In versions that allow a chain, a chain with one certificate is
-/// accepted.
+/// From version 0.3 on, a bundle has one certificate and no chain. In bundle versions that allow a chain, a chain with
+/// one certificate is accepted.
 #[test]
 fn a_chain_is_read_where_its_form_allows_one() {
     let forge = Forge::new();
@@ -282,7 +283,8 @@ fn chain(bundle: &mut Value) {
     material.insert("x509CertificateChain".to_owned(), json!({"certificates": [certificate]}));
 }
 
-/// A checkpoint signature with the hint of another key is not accepted, whatever key verifies it (C2SP signed-note).
+/// If a checkpoint's signature has the hint of another key, the signature is refused, whatever key verifies it (C2SP
+/// signed-note).
 #[test]
 fn a_checkpoint_hints_at_its_key() {
     let forge = Forge::new();

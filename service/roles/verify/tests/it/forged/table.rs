@@ -1,4 +1,4 @@
-//! A table of forgeries that change one property of a recipe.
+//! A table of forgeries; each changes one property of a recipe.
 
 use cms::content_info::CmsVersion;
 use cms::signed_data::{SignerIdentifier, SignerInfo};
@@ -39,7 +39,7 @@ enum For {
 /// the expected cause.
 type Forgery = (&'static str, For, fn(&mut Recipe), Class, &'static str);
 
-/// The object identifier of an unknown attribute, which sorts after that of timestamps.
+/// The object identifier of an unknown attribute, which sorts after the identifiers of timestamp attributes.
 const OTHER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4.1");
 
 fn log(recipe: &mut Recipe) -> &mut LogRecipe {
@@ -285,7 +285,7 @@ const FORGERIES: &[Forgery] = &[
     ("nothing", For::All, |r| r.bytes_edit = Vec::clear, Invalid, ""),
 ];
 
-/// The variants of signatures of a kind: format, and whether keyless, with a timestamp, and with a log entry.
+/// The variants of a kind of signatures: format, and whether keyless, with a timestamp, and with a log entry.
 fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
     let mut found = Vec::new();
     for form in [Form::Signature, Form::Attestation, Form::Bundle, Form::BundleAttestation] {
@@ -314,7 +314,7 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
     found
 }
 
-/// A forgery and its valid original.
+/// A forged signature and its valid original.
 pub struct Forged {
     pub name: &'static str,
     pub what: String,

@@ -1,4 +1,4 @@
-//! Random changes of signatures: of bytes and of JSON, also inside base64 that is inside JSON.
+//! Random changes of signatures: changes of bytes and of JSON, also inside base64 that is inside JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -80,7 +80,7 @@ fn bytes_of(one: &mut String, random: &mut ChaCha8Rng) {
     *one = String::from_utf8_lossy(&bytes).into_owned();
 }
 
-/// Changes bytes that may be JSON or PEM, either in that format or as bytes.
+/// Changes bytes that may be JSON or PEM, either within that format or byte by byte.
 fn blob(bytes: &mut Vec<u8>, donor: Option<&[u8]>, random: &mut ChaCha8Rng) {
     if let Some(donor) = donor
         && random.random_range(0..30) == 0

@@ -1,7 +1,7 @@
 //! Compares the verifier with sigstore's own client: if the verifier accepts a changed bundle, the client must accept
 //! it too.
 //!
-//! This module owns the choice of bundles that verifier and client can read, the comparison, and the list of known
+//! This module chooses the bundles that verifier and client can read, compares the results, and lists the known
 //! differences. Bundles that only the client accepts are counted and are no error; the tests in `second_opinion.rs`
 //! name the reasons.
 
@@ -78,7 +78,7 @@ pub struct Tally {
     pub only_theirs: u64,
     /// Number of changed bundles that only the verifier accepts, by known reason.
     pub excepted: BTreeMap<&'static str, u64>,
-    /// Bundles that only the verifier accepts without a known reason: seed, change and the client's message.
+    /// Bundles that only the verifier accepts, without a known reason: seed, change and the client's message.
     pub only_ours: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ fn forms(json: &[u8]) -> Vec<Vec<u8>> {
     [Some(json.to_vec()), older("0.1"), older("0.2")].into_iter().flatten().collect()
 }
 
-/// Tries `tries` changes of the JSON in `readable`, which are the same for the same `seed`.
+/// Makes `tries` changes to the JSON in `readable`, which are the same for the same `seed`.
 pub fn run(readable: &[Readable], now: UnixTime, seed: u64, tries: u64) -> Tally {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut tally = Tally::default();
@@ -152,7 +152,7 @@ pub fn run(readable: &[Readable], now: UnixTime, seed: u64, tries: u64) -> Tally
 }
 
 impl Readable {
-    /// The results of the verifier and of the client for the changed bundle `json`.
+    /// Whether the verifier accepts the changed bundle `json`, and the client's result for it.
     fn judge(&self, json: &[u8], now: UnixTime) -> (bool, Result<(), String>) {
         let changed = [Evidence::Bundle(Bundle { json: json.to_vec(), ..self.bundle.clone() })];
         let golden = &self.golden;

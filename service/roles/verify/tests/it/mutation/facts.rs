@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Facts {
-    /// Reads the facts; `None` if even this tolerant reader cannot parse the signature.
+    /// Reads the facts in `evidence`; `None` if even this tolerant reader cannot parse the signature.
     pub fn read(evidence: &Evidence, requirement: &Requirement, is_keyless: bool) -> Option<Self> {
         let mut facts = match evidence {
             Evidence::Signature(piece) => Self {
@@ -59,8 +59,8 @@ impl Facts {
         Some(facts)
     }
 
-    /// Whether all facts equal those of `genuine`. Of several timestamps, one equal timestamp is enough. The promise of
-    /// a log may be missing.
+    /// Whether all facts equal the facts of `genuine`. If a signature has several timestamps, one equal timestamp is
+    /// enough. The promise of a log may be missing.
     pub fn are_as(&self, genuine: &Self) -> bool {
         let is_undated = self.is_undated_beside(genuine);
         let without = |facts: &Self| {
@@ -72,7 +72,7 @@ impl Facts {
         is_stamped && without(self) == without(genuine)
     }
 
-    /// Whether the log's promise, which states the time, is missing.
+    /// Whether `genuine` states a time and the changed signature does not.
     pub fn is_undated_beside(&self, genuine: &Self) -> bool {
         let is_dated = |facts: &Self| facts.entry.as_ref().map(|entry| entry.time.is_some());
         is_dated(self) == Some(false) && is_dated(genuine) == Some(true)
@@ -145,7 +145,7 @@ impl Facts {
     }
 }
 
-/// A number written as text or as a number; an absent one is 0, as in protobuf.
+/// A number that is written as text or as a number; an absent number is 0, as in protobuf.
 fn number(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim_start_matches('0').to_owned(),

@@ -13,9 +13,9 @@ use crate::forged::{requirement, root_of};
 enum Accept {
     Both,
     Neither,
-    /// Only the verifier, with the reason.
+    /// Only the verifier accepts the variant, for this reason.
     Ours(&'static str),
-    /// Only the client, with the reason.
+    /// Only the client accepts the variant, for this reason.
     Theirs(&'static str),
 }
 use Accept::{Both, Neither, Ours, Theirs};
@@ -90,7 +90,7 @@ fn promise(recipe: &mut Recipe, promise: Promise) {
     recipe.log.as_mut().unwrap().promise = promise;
 }
 
-/// A bundle with a timestamp, without a log's promise.
+/// Gives the bundle a timestamp and no log's promise.
 fn unpromised(recipe: &mut Recipe) {
     promise(recipe, Promise::Missing);
     recipe.stamp = Some(stamp());
@@ -188,7 +188,7 @@ fn assert_said(name: &str, said: &Said, accept: &Accept) {
     assert_eq!((said.we_accept(), said.theirs.is_ok()), expected, "{} ({accept:?})", said.shown(name));
 }
 
-/// Verifier and client give the results in the table for each variant.
+/// For each variant, verifier and client give the results in the table.
 #[test]
 fn both_say_of_each_shape_what_is_written() {
     let forge = Forge::new();

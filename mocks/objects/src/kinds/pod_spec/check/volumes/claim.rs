@@ -1,4 +1,4 @@
-//! The checks and defaults of a volume claim's specification: in a claim, in a pod, or in a `StatefulSet`.
+//! The checks and defaults of a volume claim's specification, in a claim, a pod or a `StatefulSet`.
 
 use mock_cel::Quantity;
 use mock_cel::formats::{label, subdomain};
@@ -85,7 +85,7 @@ pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>)
     data(spec, at, causes);
 }
 
-/// Checks the source of a claim's initial content, which can be in `dataSource` or `dataSourceRef`.
+/// Checks `dataSource` and `dataSourceRef`, which name the source of a claim's initial content.
 fn data(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for key in ["dataSource", "dataSourceRef"].into_iter().filter(|key| has(spec, key)) {
         source(&spec[key], at.field(key), causes);

@@ -120,7 +120,7 @@ fn is_iqn(text: &str) -> bool {
     text.match_indices("iqn.").any(|(start, word)| dated(&text[start + word.len()..]))
 }
 
-/// Whether a text consists of three letters, any character, and `length` letters and digits.
+/// Whether a text consists of three letters, one arbitrary character, and `length` letters or digits.
 fn is_plain(text: &str, length: usize) -> bool {
     let mut rest = text.chars().skip(4);
     text.chars().count() == length + 4 && rest.all(|c| c.is_ascii_alphanumeric())

@@ -63,7 +63,7 @@ pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// Refuses a path that two sources of a projected volume write.
+/// Refuses a path that two sources of one projected volume write.
 fn once<'a>(path: &'a str, shown: &str, paths: &mut BTreeSet<&'a str>, at: At<'_>, causes: &mut Vec<Cause>) {
     if !path.is_empty() && !paths.insert(path) {
         causes.invalid_text(at, shown, "conflicting duplicate paths");
