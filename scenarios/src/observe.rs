@@ -88,6 +88,7 @@ async fn watched(found: &mut Found, folder: &Path, way: &Way, world: &mut World,
         seen.came = Came::Ran;
         program = Box::pin(started(&deployed, &place, &help, world, &mut seen, say)).await?;
     }
+    seen.namespaces = world.made_namespaces();
     let Some(mut program) = program else {
         if !found.serves_metrics() {
             seen.settle_unseen();

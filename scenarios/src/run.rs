@@ -75,7 +75,7 @@ mod wake;
 mod window;
 mod world;
 
-pub(crate) use conversion::{conversion_path, converting};
+pub(crate) use conversion::{conversion_path, converting, empty_conversion};
 pub(crate) use endpoint::Endpoint;
 pub(crate) use install::Api;
 pub(crate) use keys::Trusted;

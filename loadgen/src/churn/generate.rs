@@ -118,7 +118,8 @@ pub(super) fn names(list: &Value) -> Vec<&str> {
 
 pub(super) fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     let value = any_value(schema, at, depth);
-    if is_fixed(schema) { value.map(fixed) } else { value }
+    // A rule on an object may be about one of its fields, see `object`.
+    if schema["type"] != "object" && is_fixed(schema) { value.map(fixed) } else { value }
 }
 
 fn any_value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
@@ -324,7 +325,7 @@ mod tests {
     /// beside another.
     #[test]
     fn where_rules_are_nothing_is_chosen_that_need_not_be() {
-        let rule = json!([{"rule": "self == oldSelf"}]);
+        let rule = json!([{"rule": "self != null"}]);
         let spec = json!({"type": "object", "required": ["mode"], "x-kubernetes-validations": rule, "properties": {
             "mode": {"type": "string", "enum": ["fast", "${safe}"], "x-kubernetes-validations": rule},
             "kind": {"type": "string", "enum": ["a", "b"]},

@@ -35,7 +35,7 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
             Some(_) => served.push(path),
         }
     }
-    convert(found, world, &url, &question).await?;
+    convert(found, world, &url).await?;
     let bundle = base64::engine::general_purpose::STANDARD.encode(world.api.ca_pem());
     for mut configuration in found.registrations(|path| served.contains(&path)) {
         for hook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
@@ -51,10 +51,11 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
 /// Points the conversion webhooks of the project's definitions at the program, if the program serves them with the
 /// certificate of this run. Other definitions stay as they are: the server calls a conversion webhook only for versions
 /// that are not stored.
-async fn convert(found: &Found, world: &World, url: &str, question: &Value) -> Result<()> {
+async fn convert(found: &Found, world: &World, url: &str) -> Result<()> {
+    let question = crate::run::empty_conversion();
     for definition in found.crds.iter().map(|crd| &crd.definition) {
         let Some(path) = crate::run::conversion_path(definition) else { continue };
-        let asked = tokio::time::timeout(ANSWER_MAX, world.api.review(url, path, question)).await;
+        let asked = tokio::time::timeout(ANSWER_MAX, world.api.review(url, path, &question)).await;
         if matches!(asked.unwrap_or_default(), None | Some(404)) {
             continue;
         }

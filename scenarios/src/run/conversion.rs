@@ -11,6 +11,13 @@ pub(crate) fn conversion_path(definition: &Value) -> Option<&str> {
     (conversion["strategy"] == "Webhook" && service.is_object()).then(|| service["path"].as_str().unwrap_or("/"))
 }
 
+/// A conversion of no objects, which a conversion webhook answers with any status but 404.
+pub(crate) fn empty_conversion() -> Value {
+    let request =
+        json!({"uid": "00000000-0000-0000-0000-000000000000", "desiredAPIVersion": "longhaul.dev/v1", "objects": []});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request})
+}
+
 /// A merge patch of a definition, after which the API server calls the conversion webhook at `url`.
 pub(crate) fn converting(url: &str, ca_pem: &str) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(ca_pem);

@@ -15,7 +15,7 @@ use loadgen::admission::{Through, through};
 use reports::record::{WebhookPlan, WebhookRow};
 use serde_json::{Value, json};
 
-use super::conversion::{conversion_path, converting};
+use super::conversion::{conversion_path, converting, empty_conversion};
 use super::install::{Api, JSON};
 use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Registration as Wanted, Scenario, written};
 
@@ -254,7 +254,7 @@ impl Conversion {
     async fn install(&self, api: &Api<'_>) -> Result<()> {
         let Self { definition, base, path, ca_pem } = self;
         let subject = Api { url: base, ca_pem, token: "", mark: None };
-        let asked = subject.ask(Method::POST, path, json!({}).to_string());
+        let asked = subject.ask(Method::POST, path, empty_conversion().to_string());
         let answer = tokio::time::timeout(SERVED_LIMIT, asked).await;
         if !matches!(&answer, Ok(Ok((status, _))) if *status != hyper::StatusCode::NOT_FOUND) {
             return Ok(());
@@ -466,6 +466,29 @@ mod tests {
                 .starts_with("its rules (CREATE caches.cache.example.com) match no written object"),
             "{planned:?}"
         );
+    }
+
+    /// A definition that names a conversion webhook leads to the subject; other definitions do not.
+    #[test]
+    fn conversions_of_own_definitions_are_led_to_the_subject() {
+        let folder = tempfile::tempdir().unwrap();
+        let crd = |name: &str, conversion: &str| {
+            format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}s.example.com}}\nspec:\n  \
+                 group: example.com\n  scope: Namespaced\n  names: {{kind: {name}, plural: {name}s}}\n{conversion}  versions: [{{name: v1, \
+                 served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}]\n---\n"
+            )
+        };
+        let webhook = "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, \
+                       namespace: n, path: /convert}}}}\n";
+        std::fs::write(folder.path().join("crds.yaml"), crd("a", webhook) + &crd("b", "")).unwrap();
+        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\ncontrolPlane: \
+            {manifests: [crds.yaml]}\nsubject: {command: [x], witness: {kind: http}}\nchurn: {resource: v1/configmaps, population: 5, rate: 1/s}\n";
+        let scenario = Source::parse(scenario, "test", folder.path()).unwrap_or_else(|e| panic!("{e}")).scenario;
+        let found = conversions(&scenario, "https://127.0.0.1:9443/mutate", "pem").unwrap();
+        let definition = "as.example.com".to_owned();
+        let (base, path) = ("https://127.0.0.1:9443".to_owned(), "/convert".to_owned());
+        assert_eq!(found, [Conversion { definition, base, path, ca_pem: "pem".to_owned() }]);
     }
 
     #[test]

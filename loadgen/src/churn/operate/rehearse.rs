@@ -52,9 +52,7 @@ impl Operator {
         }
         Ok(())
     }
-}
 
-impl Operator {
     /// The fields of a generated template whose change alone is refused in a dry run. Empty if the change of all fields
     /// together is accepted.
     pub(in crate::churn) async fn refused_changes(&self, object: u64) -> Result<Vec<String>, Error> {

@@ -25,8 +25,8 @@ const GONE_POLL: Duration = Duration::from_millis(200);
 const DRAWS: u64 = 8;
 /// The revision of the first other draw, which no planned operation reaches.
 const FIRST_DRAW: u64 = 1 << 40;
-/// The text of an API server's refusal because of a schema or a rule.
-const INVALID: &str = "HTTP 422";
+/// Texts of a refusal of the object itself: because of a schema or a rule, or by a webhook that the scenario does not name.
+const INVALID: [&str; 2] = ["HTTP 422", "denied the request"];
 /// The number of the object that dry runs change.
 const FIRST: u64 = 0;
 
@@ -37,6 +37,19 @@ struct Filled {
     failures: Vec<(u64, Failure)>,
     /// The objects that a webhook refused.
     refused: Vec<u64>,
+    /// The text of the first refusal that is not a webhook's answer.
+    invalid: Option<String>,
+}
+
+impl Filled {
+    /// Counts failures that are refusals of the object itself as refused.
+    fn part(&mut self) {
+        let is_invalid = |failure: &Failure| INVALID.iter().any(|text| failure.text.contains(text));
+        for (object, failure) in self.failures.extract_if(.., |(_, failure)| is_invalid(failure)) {
+            self.refused.push(object);
+            self.invalid.get_or_insert(failure.text);
+        }
+    }
 }
 
 impl Worker {
@@ -60,7 +73,7 @@ impl Worker {
         if is_made {
             let refused: BTreeSet<u64> = filled.refused.into_iter().collect();
             let Some(first) = (0..population).find(|object| !refused.contains(object)) else {
-                let text = self.shared.heard.lock().refused().unwrap_or_default();
+                let text = self.shared.heard.lock().refused().or(filled.invalid).unwrap_or_default();
                 let problem = format!(
                     "{text}. It was made from the definition, which says less than a webhook knows: write a `template`"
                 );
@@ -70,8 +83,8 @@ impl Worker {
                 tracing::warn!(
                     refused = refused.len(),
                     of = population,
-                    "webhooks refused some of the first objects each time; the run goes on without them. The objects were \
-                     made from the definition, which says less than a webhook knows: write a `template`"
+                    "some of the first objects were refused each time; the run goes on without them. The objects were made \
+                     from the definition, which says less than a webhook knows: write a `template`"
                 );
             }
             let unchanging = self.operator.refused_changes(first).await?;
@@ -84,22 +97,19 @@ impl Worker {
         if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse(FIRST).await }
     }
 
-    /// Creates refused objects with other values for the same placeholders, a limited number of times. Returns the
-    /// objects that every draw left out.
+    /// Creates refused objects with other values for the same placeholders, a limited number of times. Objects that are
+    /// refused each time count as refused.
     async fn draw_again(&mut self, mut filled: Filled) -> Filled {
+        filled.part();
         for draw in 0..DRAWS {
-            let is_invalid = |failure: &Failure| failure.text.contains(INVALID);
-            let (invalid, failures): (Vec<_>, Vec<_>) =
-                filled.failures.into_iter().partition(|(_, failure)| is_invalid(failure));
-            let objects: Vec<u64> = filled.refused.iter().copied().chain(invalid.iter().map(|(at, _)| *at)).collect();
-            filled.failures = failures;
-            if objects.is_empty() {
-                filled.refused.clear();
+            if filled.refused.is_empty() {
                 break;
             }
-            let again = self.bulk_once(Kind::Create, objects, FIRST_DRAW + draw).await;
+            let mut again = self.bulk_once(Kind::Create, std::mem::take(&mut filled.refused), FIRST_DRAW + draw).await;
+            again.part();
             filled.failures.extend(again.failures);
             filled.refused = again.refused;
+            filled.invalid = filled.invalid.or(again.invalid);
         }
         filled
     }

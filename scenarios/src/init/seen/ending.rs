@@ -82,7 +82,8 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     if words.contains("leader election namespace") {
         let flag = ["leader-election-namespace", "leader-elect-resource-namespace", "leader-election-ns"];
         let flag = flag.into_iter().find(|flag| help.flags.contains_key(*flag) && !has(flag));
-        return flag.map(|flag| Mend::Word(format!("--{flag}=default")));
+        // Without a flag, the program reads its namespace where a Pod finds its service account.
+        return flag.map(|flag| Mend::Word(format!("--{flag}=default"))).or((!has_account).then_some(Mend::Account));
     }
     if words.contains("k8s-webhook-server/serving-certs") {
         return Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}"));
@@ -195,6 +196,8 @@ mod tests {
         let help = Help::read("  --leader-election-namespace string   where\n");
         let words = "unable to find leader election namespace: not running in-cluster";
         assert_eq!(mend(words, &[], &help, true), Some(Mend::Word("--leader-election-namespace=default".to_owned())));
+        assert_eq!(mend(words, &[], &Help::read(""), false), Some(Mend::Account));
+        assert_eq!(mend(words, &[], &Help::read(""), true), None);
         let words = "open /tmp/k8s-webhook-server/serving-certs/tls.crt: no such file or directory";
         assert_eq!(mend(words, &[], &help, true), Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}")));
         let words = r#"{"error": "acquiring secret to update certificates: Secret \"hook-cert\" not found"}"#;
