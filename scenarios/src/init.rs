@@ -44,7 +44,7 @@ pub(crate) use language::{Framework, Habits, Language};
 pub(crate) use needed::{Needed, definitions};
 pub(crate) use project::Project;
 pub(crate) use text::scenario;
-pub(crate) use trial::{Trial, changes, varying};
+pub(crate) use trial::{Trial, apart, changes, varying};
 pub(crate) use ways::Way;
 
 /// The folder in which kubebuilder puts `CustomResourceDefinition`s that it generates from the sources.

@@ -175,7 +175,7 @@ async fn started(
     let (mut is_moved, mut is_given) = (false, false);
     for _ in 0..STARTS_MAX {
         say(format!("running {}", seen.run.join(" ")));
-        world.forget();
+        world.forget().await?;
         let mut program = match Program::start(place, &seen.run, &seen.variables, world) {
             Ok(program) => program,
             Err(error) => {

@@ -18,6 +18,9 @@ const OPTIONAL: usize = 12;
 /// Maximum number of optional fields of `spec` that are tried one after another.
 pub(super) const VARIANTS: usize = 30;
 pub(super) const SCHEMA: &str = "/schema/openAPIV3Schema";
+/// The ends of the names of texts that programs in Go often read as a duration, which a definition does not tell. A
+/// typed client reads no object of the kind if it cannot read one of them.
+const DURATIONS: [&str; 7] = ["duration", "interval", "timeout", "period", "ttl", "delay", "renewbefore"];
 /// The name of the old value in rules of CEL.
 const OLD: &str = "oldSelf";
 
@@ -278,8 +281,15 @@ fn string(schema: &Value, at: &str) -> Result<Value, NoTemplate> {
         Some("duration") => "${random 1..59}s".to_owned(),
         Some("byte") => "bG9uZ2hhdWw=".to_owned(),
         _ => {
-            let most = schema["maxLength"].as_u64().unwrap_or(12);
-            let length = schema["minLength"].as_u64().unwrap_or(6).max(1).clamp(1, most.max(1)).max(6.min(most));
+            let (least, most) = (schema["minLength"].as_u64().unwrap_or(6), schema["maxLength"].as_u64().unwrap_or(12));
+            let name = at.rsplit('.').next().unwrap_or_default().to_lowercase();
+            if most >= 3
+                && schema["minLength"].as_u64().unwrap_or(0) <= 3
+                && DURATIONS.iter().any(|end| name.ends_with(end))
+            {
+                return Ok(json!("${random 10..59}s"));
+            }
+            let length = least.clamp(1, most.max(1)).max(6.min(most));
             format!("${{text {length}}}")
         }
     };
@@ -351,6 +361,20 @@ mod tests {
         let vary = |pointer: &str| template.pointer(pointer).unwrap().to_string().contains("${");
         assert!(vary("/spec/other"), "{template}");
         assert!(!["/spec/name", "/spec/class", "/spec/old/a"].iter().any(|pointer| vary(pointer)), "{template}");
+    }
+
+    #[test]
+    fn a_text_with_the_name_of_a_duration_is_a_duration() {
+        let spec = json!({"type": "object", "required": ["renewBefore", "syncInterval", "note", "ttl"], "properties": {
+            "renewBefore": {"type": "string"}, "syncInterval": {"type": "string", "maxLength": 3},
+            "ttl": {"type": "string", "maxLength": 2}, "note": {"type": "string"},
+        }});
+        let (template, _) = generate(&crd(&spec), "v1").unwrap();
+        let duration = "${random 10..59}s";
+        assert_eq!(
+            template["spec"],
+            json!({"renewBefore": duration, "syncInterval": duration, "ttl": "${text 2}", "note": "${text 6}"})
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::program::Program;
 use super::world::{World, named};
 use super::{is_over, listed};
 use crate::init::seen::{Change, Reaction, Seen, Step, causes, kind_of_refusal, made};
-use crate::init::{Crd, Found, Trial, changes, varying};
+use crate::init::{Crd, Found, Trial, apart, changes, varying};
 use anyhow::Result;
 use serde_json::Value;
 
@@ -72,6 +72,10 @@ pub(super) async fn steps(
     if let Some(best) = best.filter(|best| weight(&steps[*best]).0) {
         let trial = trials.iter().find(|trial| trial.crd.kind == steps[best].kind);
         if let Some(trial) = trial {
+            let own = apart(&steps[best].template, &written(found, world, seen));
+            if several(world, &trial.crd, &steps[best], &own).await?.is_none() {
+                steps[best].template = own;
+            }
             change(world, program, &trial.crd, &mut steps[best]).await?;
             restore(world, program, &mut steps[best]).await?;
             delete(world, program, &mut steps[best]).await?;
@@ -80,6 +84,19 @@ pub(super) async fn steps(
         }
     }
     Ok(steps)
+}
+
+/// The names of the objects that the program wrote.
+fn written(found: &Found, world: &World, seen: &Seen) -> BTreeSet<String> {
+    let updated =
+        world.asks.iter().filter(|ask| matches!(ask.verb, "update" | "patch")).filter_map(|ask| ask.name.clone());
+    let mut names: BTreeSet<String> = world.wrote.iter().filter(|one| one.is_new).map(|one| one.name.clone()).collect();
+    names.extend(updated);
+    // The harness created these.
+    for object in found.company().iter().chain(&seen.objects) {
+        names.remove(object["metadata"]["name"].as_str().unwrap_or_default());
+    }
+    names
 }
 
 /// Creates the project's sample objects. Returns the names of the objects that the API server accepted.
@@ -151,7 +168,9 @@ async fn made_of(
                 // In a sample, no field is replaced by a guess.
                 if from.is_none() && kind_of_refusal(&why) != kind_of_refusal(&last) {
                     let others = answers(crd, &template, object.as_ref().ok(), &why);
-                    others.into_iter().rev().for_each(|other| templates.push_front((None, other)));
+                    let others = others.into_iter().flat_map(|other| [found.referring(&other), other]);
+                    let others: Vec<_> = others.map(|other| (None, other)).collect();
+                    others.into_iter().rev().for_each(|other| templates.push_front(other));
                 }
                 last = why;
             }
