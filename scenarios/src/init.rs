@@ -336,7 +336,7 @@ impl Found {
         for Needed { from, object } in needed {
             let is_new = !self.crds.iter().any(|crd| object["metadata"]["name"] == crd.name().as_str());
             if is_new && defined.take(Path::new(NEEDED_CRDS), object.clone()).is_ok() {
-                text.push_str(&format!("# From {from}.\n---\n"));
+                text.extend(["# From ", from, ".\n---\n"]);
                 yaml::block(object, 0, &mut text);
             }
         }

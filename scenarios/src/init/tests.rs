@@ -503,6 +503,24 @@ fn what_is_churned_is_followed() {
     has(&text, &["churn: {resource: pods/v1, "]);
 }
 
+/// A program that reacted to no object may look at intervals: no object is deleted before it looks, and the drain is
+/// longer than a usual interval.
+#[test]
+fn an_idle_program_gets_time_to_look() {
+    let mut seen = observed();
+    let [_, silent] = seen.reactions.as_slice() else { panic!() };
+    seen.reactions = vec![super::seen::Reaction {
+        kind: "Basket".to_owned(),
+        churned: "baskets.shop.example.com/v1".to_owned(),
+        children: Vec::new(),
+        ..silent.clone()
+    }];
+    let text = written(&borrowed(&fourth(MAIN)), &seen);
+    has(&text, &["phases: {warmUp: 10s, steady: 60s, drain: 90s}", "  mix: {update: 1}\n"]);
+    let usual = written(&borrowed(&fourth(MAIN)), &observed());
+    assert!(!usual.contains("mix:") && usual.contains("drain: 20s"), "{usual}");
+}
+
 /// If the program does not run, the scenario has the known facts, the program's last output and the next step.
 #[test]
 fn what_does_not_run_leaves_its_last_words() {

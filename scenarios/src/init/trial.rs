@@ -54,7 +54,9 @@ impl Found {
             let parts: Vec<_> = parts.into_iter().filter(|(key, _)| value[*key].is_string()).collect();
             if !parts.is_empty() {
                 value["kind"] = json!(crd.kind);
-                parts.into_iter().for_each(|(key, text)| value[key] = json!(text));
+                for (key, text) in parts {
+                    value[key] = json!(text);
+                }
             }
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{OTHERS, is_asked_of_pods, is_of_controller_runtime, is_webhook_only};
+use super::{OTHERS, is_asked_of_pods, is_idle, is_of_controller_runtime, is_webhook_only};
 use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
@@ -119,6 +119,13 @@ fn template(text: &mut String, found: &Found, seen: &Seen, taken: &Reaction) {
     line!(text, "churn:");
     line!(text, "  resource: {}", quoted(&taken.churned));
     line!(text, "  population: 50");
+    if is_idle(seen) {
+        line!(
+            text,
+            "  # Objects are only changed: a program that looks once a minute does not see an object that is gone by then."
+        );
+        line!(text, "  mix: {{update: 1}}");
+    }
     let is_namespaced = !found.crds.iter().any(|crd| crd.resource() == taken.churned && crd.is_cluster_wide);
     if let Some(only) = seen.only.as_ref().filter(|_| is_namespaced) {
         line!(text, "  # seen: it looks at objects in this namespace alone.");
