@@ -509,7 +509,7 @@ fn what_is_churned_is_followed() {
 fn an_idle_program_gets_time_to_look() {
     let mut seen = observed();
     let [_, silent] = seen.reactions.as_slice() else { panic!() };
-    seen.reactions = vec![super::seen::Reaction {
+    seen.reactions = vec![seen::Reaction {
         kind: "Basket".to_owned(),
         churned: "baskets.shop.example.com/v1".to_owned(),
         children: Vec::new(),
