@@ -18,6 +18,7 @@ mod engine;
 mod generate;
 mod interval;
 mod lifecycle;
+mod mend;
 pub(crate) mod namespaces;
 pub(crate) mod objects;
 mod operate;
@@ -39,9 +40,10 @@ pub use answers::{Answers, Covers};
 pub use api::Api;
 pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
 pub use engine::{Canaries, Churn};
-pub use generate::{NoTemplate, alternatives, fill, generate, variants};
+pub use generate::{NoTemplate, fill, generate, variants};
 pub use interval::Interval;
 pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
+pub use mend::{Cause, alternatives, fields_named};
 pub use pace::Pace;
 pub use plan::Plan;
 pub use plan::Specimen;
@@ -49,7 +51,7 @@ pub use resource::{SPELLINGS, Scope, collection_path, is_known, names};
 pub use samples::{Expect, Sample};
 pub use sections::Sections;
 pub use shared::CanaryWrite;
-pub use template::{change, example};
+pub use template::{change, drawn_as, example};
 pub use writes::{Write, Writes};
 
 /// Why churn cannot be planned, started, probed with a canary, or cleaned up.

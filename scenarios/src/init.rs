@@ -23,6 +23,7 @@ mod kustomize;
 mod language;
 mod makefile;
 mod manifests;
+mod needed;
 pub(crate) mod pipeline;
 mod project;
 mod rust;
@@ -40,9 +41,10 @@ pub(crate) use crd::{Crd, Hook};
 pub(crate) use helm::{Charted, render};
 pub(crate) use kustomize::{Kustomized, build, kubectl, tool};
 pub(crate) use language::{Framework, Habits, Language};
+pub(crate) use needed::{Needed, definitions};
 pub(crate) use project::Project;
 pub(crate) use text::scenario;
-pub(crate) use trial::{Trial, changes, varying};
+pub(crate) use trial::{Trial, apart, changes, varying};
 pub(crate) use ways::Way;
 
 /// The folder in which kubebuilder puts `CustomResourceDefinition`s that it generates from the sources.
@@ -51,6 +53,8 @@ const BASES: &str = "config/crd/bases";
 /// changes definitions or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
+/// The file beside the scenario with definitions from the projects on which the program depends.
+const NEEDED_CRDS: &str = "longhaul-needed-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
 /// Maximum number of the project's custom resources kept, in addition to samples.
 const SHOWN_MAX: usize = 500;
@@ -192,6 +196,14 @@ impl Found {
         let reconciled = &self.go.reconciled;
         let main = self.main.clone();
         let is_near = |file: &Path| near(main.as_deref(), file);
+        let kinds: Vec<(String, String)> = self.crds.iter().map(|crd| (crd.group.clone(), crd.kind.clone())).collect();
+        // The checkpoints, classes and contents of a kind are named after the kind that users write.
+        let is_derived = |crd: &Crd| {
+            let is_base = |(group, kind): &(String, String)| {
+                *group == crd.group && *kind != crd.kind && crd.kind.starts_with(kind)
+            };
+            kinds.iter().any(is_base)
+        };
         self.crds.sort_by_key(|crd| {
             let place = controlled.iter().position(|(group, kind)| *group == crd.group && *kind == crd.kind);
             let shown =
@@ -202,6 +214,7 @@ impl Found {
                 !reconciled.contains(&crd.kind),
                 !self.name.contains(&crd.kind.to_lowercase()),
                 std::cmp::Reverse(shown),
+                is_derived(crd),
                 !crd.is_structural,
                 !crd.file.starts_with(BASES),
                 !crd.file.components().any(|part| part.as_os_str() == "crds"),
@@ -312,6 +325,27 @@ impl Found {
         }
         if !kept.is_empty() {
             self.made.push((CHART_CRDS, kustomize::file(&kept, &chart.display().to_string())));
+            self.crds.extend(defined.crds);
+            self.sort();
+        }
+    }
+
+    /// Adds definitions of kinds that the program asks for, from the projects on which it depends.
+    pub(crate) fn needed(&mut self, needed: &[Needed]) {
+        let mut defined = manifests::Defined::default();
+        let mut text = String::new();
+        for Needed { from, object } in needed {
+            let is_new = !self.crds.iter().any(|crd| object["metadata"]["name"] == crd.name().as_str());
+            if is_new && defined.take(Path::new(NEEDED_CRDS), object.clone()).is_ok() {
+                text.extend(["# From ", from, ".\n---\n"]);
+                yaml::block(object, 0, &mut text);
+            }
+        }
+        if !text.is_empty() {
+            self.made.push((
+                NEEDED_CRDS,
+                format!("# Made by `longhaul init`, of the definitions in the dependencies.\n{text}"),
+            ));
             self.crds.extend(defined.crds);
             self.sort();
         }

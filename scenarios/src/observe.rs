@@ -56,7 +56,7 @@ pub(crate) fn announced(found: &Found) -> Vec<String> {
     lines
 }
 
-pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) -> Result<Seen> {
+pub(crate) async fn observe(found: &mut Found, folder: &Path, say: &dyn Fn(String)) -> Result<Seen> {
     let ways = found.ways();
     let Some(way) = ways.first() else {
         return Ok(Seen::nothing(Came::NotRun("no file in the folder shows how its program is started".to_owned())));
@@ -75,7 +75,7 @@ pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) 
 }
 
 /// Observes the program from its first start to its exit.
-async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say: &dyn Fn(String)) -> Result<Seen> {
+async fn watched(found: &mut Found, folder: &Path, way: &Way, world: &mut World, say: &dyn Fn(String)) -> Result<Seen> {
     let place = folder.join(&way.folder);
     let (command, help) = helped(found, &place, way, world).await;
     let (run, variables) = words::words(found, &way.program, command.as_deref(), &help);
@@ -83,7 +83,15 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     seen.objects = found.beside(&way.program);
     world.furnish(found, &seen.objects, &way.program).await?;
     let deployed = found.deployed(&way.program);
-    let program = Box::pin(started(&deployed, &place, &help, world, &mut seen, say)).await?;
+    let mut program = Box::pin(started(&deployed, &place, &help, world, &mut seen, say)).await?;
+    if defined(found, folder, world, &mut program, say).await? {
+        if let Some(program) = program.take() {
+            program.stop().await;
+        }
+        seen.came = Came::Ran;
+        program = Box::pin(started(&deployed, &place, &help, world, &mut seen, say)).await?;
+    }
+    seen.namespaces = world.made_namespaces();
     let Some(mut program) = program else {
         if !found.serves_metrics() {
             seen.settle_unseen();
@@ -91,10 +99,11 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
         return Ok(seen);
     };
     (seen.followed, seen.absent) = seen::follows(&world.asks);
+    seen.only = seen::only_namespace(&world.asks, &|resource| is_namespaced(found, resource));
     if seen.came == Came::Ran {
         say(format!("it follows {}", listed(seen.followed.iter().map(|one| one.resource.as_str()))));
         seen.unserved = hooks::register(found, world, &seen).await?;
-        let steps = Box::pin(kinds::steps(found, world, &mut program, &seen.followed, say)).await?;
+        let steps = Box::pin(kinds::steps(&*found, world, &mut program, &seen, say)).await?;
         world.take().await;
         seen.reactions = steps.iter().map(|step| seen::Reaction::of(step, &world.asks)).collect();
         seen.reactions.sort_by_key(|reaction| std::cmp::Reverse(reaction.weight()));
@@ -110,6 +119,38 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     seen.settle(serves);
     program.stop().await;
     Ok(seen)
+}
+
+/// Defines the kinds that the program asks for and the server does not have, if a dependency of the project has their
+/// definitions. Returns whether it defined any.
+async fn defined(
+    found: &mut Found,
+    folder: &Path,
+    world: &mut World,
+    program: &mut Option<Program>,
+    say: &dyn Fn(String),
+) -> Result<bool> {
+    if let Some(program) = program {
+        program.rest(world, REST, REST, REST).await;
+    }
+    world.take().await;
+    let (_, absent) = seen::follows(&world.asks);
+    let needed = crate::init::definitions(folder, &absent);
+    for one in &needed {
+        // If the server refuses one, the first request for its kind shows that.
+        let _ = world.api.create(&one.object, None, false).await?;
+    }
+    let names = || needed.iter().filter_map(|one| one.object["metadata"]["name"].as_str());
+    if !needed.is_empty() {
+        say(format!("it asks for kinds that its dependencies define: {}", listed(names())));
+        found.needed(&needed);
+    }
+    Ok(!needed.is_empty())
+}
+
+/// Whether a resource is one of the project's kinds with namespaces.
+fn is_namespaced(found: &Found, resource: &str) -> bool {
+    found.crds.iter().any(|crd| crd.name() == resource && !crd.is_cluster_wide)
 }
 
 /// The program's help text, and the subcommand that runs the controller, if the program has subcommands.
@@ -137,7 +178,7 @@ async fn started(
     let (mut is_moved, mut is_given) = (false, false);
     for _ in 0..STARTS_MAX {
         say(format!("running {}", seen.run.join(" ")));
-        world.forget();
+        world.forget().await?;
         let mut program = match Program::start(place, &seen.run, &seen.variables, world) {
             Ok(program) => program,
             Err(error) => {

@@ -24,6 +24,7 @@ mod canary;
 mod claims;
 mod clocks;
 mod conductor;
+mod conversion;
 mod crashes;
 mod crew;
 mod deploy;
@@ -76,6 +77,7 @@ mod wake;
 mod window;
 mod world;
 
+pub(crate) use conversion::{conversion_path, converting, empty_conversion};
 pub(crate) use endpoint::Endpoint;
 pub(crate) use install::Api;
 pub(crate) use keys::Trusted;

@@ -48,6 +48,9 @@ pub struct Config {
     /// Whether the objects are in namespaces. Default: as in the definition under `controlPlane.manifests`, or else
     /// `Namespaced`.
     pub scope: Option<Scope>,
+    /// The only namespace of the objects, for a program that looks at one namespace. The namespace is created if it does
+    /// not exist, and never deleted. Default: several namespaces, which come and go.
+    pub namespace: Option<String>,
     /// The number of objects that exist at any time.
     pub population: u32,
     /// Operations per second; `0/s` only creates the first objects. With `auto`, writes follow the subject's pace in
@@ -196,6 +199,7 @@ impl Config {
             also: None,
             end: End::Keep,
             made: false,
+            namespace: None,
         }
     }
 
@@ -247,6 +251,15 @@ impl Config {
         if self.mix.status > 0 && !has_status {
             return refuse("mix.status", "is above 0, but no template has a status: add `status` to `template`");
         }
+        if let Some(namespace) = self.namespace.as_deref().filter(|name| !is_label(name)) {
+            return refuse(
+                "namespace",
+                format!("`{namespace}` is no name of a namespace: write for example `default`"),
+            );
+        }
+        if self.namespace.is_some() && self.scope == Some(Scope::Cluster) {
+            return refuse("namespace", "is not for cluster-wide objects: leave it out");
+        }
         if self.population == 0 || self.population > HIGHEST_POPULATION {
             return refuse("population", format!("is {}: write 1 to {HIGHEST_POPULATION}", self.population));
         }
@@ -283,6 +296,12 @@ impl Config {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a text is a DNS label, as names of namespaces are.
+fn is_label(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.len() <= 63 && text.chars().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// The configuration keys that decide the contents of objects.

@@ -16,8 +16,13 @@ const FILL_DEPTH: usize = 32;
 /// Maximum number of optional plain fields of `spec` in a template, so that updates can change a field.
 const OPTIONAL: usize = 12;
 /// Maximum number of optional fields of `spec` that are tried one after another.
-const VARIANTS: usize = 30;
-const SCHEMA: &str = "/schema/openAPIV3Schema";
+pub(super) const VARIANTS: usize = 30;
+pub(super) const SCHEMA: &str = "/schema/openAPIV3Schema";
+/// The ends of the names of texts that programs in Go often read as a duration, which a definition does not tell. A
+/// typed client reads no object of the kind if it cannot read one of them.
+const DURATIONS: [&str; 7] = ["duration", "interval", "timeout", "period", "ttl", "delay", "renewbefore"];
+/// The name of the old value in rules of CEL.
+const OLD: &str = "oldSelf";
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no object can be made from the definition: `{at}` {problem}; write a `template`")]
@@ -81,54 +86,6 @@ pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     all
 }
 
-/// Templates that differ from a refused one at `field`, a path in an API server's error message such as
-/// `spec.sources[0]`. The object at this path has its required fields and one optional field, a different one in each
-/// template. If the field is absent, each template adds it. Empty if the schema has no such field.
-pub fn alternatives(crd: &Value, version: &str, template: &Value, field: &str) -> Vec<Value> {
-    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-    let found = versions.into_iter().find(|one| one["name"] == version);
-    let Some(mut schema) = found.and_then(|version| version.pointer(SCHEMA)) else { return Vec::new() };
-    let mut pointer = String::new();
-    for part in field.split(['.', '[']).map(|part| part.trim_end_matches(']')).filter(|part| !part.is_empty()) {
-        let is_item = part.bytes().all(|byte| byte.is_ascii_digit());
-        schema = if is_item { &schema["items"] } else { &schema["properties"][part] };
-        pointer = format!("{pointer}/{}", part.replace('~', "~0").replace('/', "~1"));
-    }
-    if schema.is_null() {
-        return Vec::new();
-    }
-    let mut parts = vec![];
-    if schema["type"] == "object" {
-        let required = names(&schema["required"]);
-        let least = required.iter().map(|name| Some((*name, value(&schema["properties"][*name], name, 1).ok()?)));
-        let Some(least) = least.collect::<Option<Vec<_>>>() else { return Vec::new() };
-        let least: Map<String, Value> = least.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let optional = schema["properties"].as_object().into_iter().flatten();
-        let optional = optional.filter(|(name, _)| !required.contains(&name.as_str())).take(VARIANTS);
-        parts.extend(optional.filter_map(|(name, property)| {
-            let mut one = least.clone();
-            one.insert(name.clone(), value(property, name, 1).ok()?);
-            Some(Value::Object(one))
-        }));
-    } else {
-        parts.extend(value(schema, field, 1).ok());
-    }
-    parts.into_iter().filter_map(|part| put(template, &pointer, part)).collect()
-}
-
-/// The template with another value at a JSON pointer, whose last segment may be absent.
-fn put(template: &Value, pointer: &str, value: Value) -> Option<Value> {
-    let mut whole = template.clone();
-    if let Some(place) = whole.pointer_mut(pointer) {
-        *place = value;
-    } else {
-        let (parent, name) = pointer.rsplit_once('/')?;
-        let name = name.replace("~1", "/").replace("~0", "~");
-        whole.pointer_mut(parent)?.as_object_mut()?.insert(name, value);
-    }
-    Some(whole)
-}
-
 /// Adds the defaults of a schema to an object, as the API server does before clients see the object.
 pub fn fill(schema: &Value, object: &mut Value) {
     fill_in(schema, object, 0);
@@ -158,11 +115,17 @@ fn fill_in(schema: &Value, value: &mut Value, depth: usize) {
     }
 }
 
-fn names(list: &Value) -> Vec<&str> {
+pub(super) fn names(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
+pub(super) fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
+    let value = any_value(schema, at, depth);
+    // A rule on an object may be about one of its fields, see `object`.
+    if schema["type"] != "object" && is_fixed(schema) { value.map(fixed) } else { value }
+}
+
+fn any_value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     let refuse = |problem: &str| Err(NoTemplate { at: at.to_owned(), problem: problem.to_owned() });
     if depth > DEPTH {
         return refuse("is too deep to be guessed");
@@ -219,6 +182,30 @@ fn has_rules(schema: &Value) -> bool {
     !schema["x-kubernetes-validations"].is_null()
 }
 
+/// Whether a rule of CEL compares this value with its old value, so that no write may change the value.
+fn is_fixed(schema: &Value) -> bool {
+    rules(schema).any(|rule| rule.contains(OLD))
+}
+
+/// Whether a rule of CEL on an object compares one of its fields with the old value.
+fn fixes(schema: &Value, name: &str) -> bool {
+    rules(schema).any(|rule| {
+        rule.match_indices(OLD).any(|(at, _)| match rule[at + OLD.len()..].strip_prefix('.') {
+            Some(rest) => rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next() == Some(name),
+            None => true,
+        })
+    })
+}
+
+fn rules(schema: &Value) -> impl Iterator<Item = &str> {
+    schema["x-kubernetes-validations"].as_array().into_iter().flatten().filter_map(|rule| rule["rule"].as_str())
+}
+
+/// A value that is the same in each write: the value that the first write has.
+fn fixed(value: Value) -> Value {
+    template::first(&value).unwrap_or(value)
+}
+
 fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     let required = names(&schema["required"]);
     // A rule on the whole may forbid a value that its schema allows for a part.
@@ -226,11 +213,15 @@ fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     let (mut parts, mut optional) = (Map::new(), 0);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let below = format!("{at}.{name}");
+        let value = |property: &Value| {
+            let value = value(property, &below, depth + 1);
+            if is_ruled && fixes(schema, name) { value.map(fixed) } else { value }
+        };
         if required.contains(&name.as_str()) {
-            parts.insert(name.clone(), value(property, &below, depth + 1)?);
+            parts.insert(name.clone(), value(property)?);
         } else if depth == 0 && optional < OPTIONAL && is_plain(property, is_ruled) {
             // An optional field that cannot be guessed is left out.
-            let Ok(guessed) = value(property, &below, depth + 1) else { continue };
+            let Ok(guessed) = value(property) else { continue };
             optional += 1;
             parts.insert(name.clone(), guessed);
         }
@@ -290,8 +281,15 @@ fn string(schema: &Value, at: &str) -> Result<Value, NoTemplate> {
         Some("duration") => "${random 1..59}s".to_owned(),
         Some("byte") => "bG9uZ2hhdWw=".to_owned(),
         _ => {
-            let most = schema["maxLength"].as_u64().unwrap_or(12);
-            let length = schema["minLength"].as_u64().unwrap_or(6).max(1).clamp(1, most.max(1)).max(6.min(most));
+            let (least, most) = (schema["minLength"].as_u64().unwrap_or(6), schema["maxLength"].as_u64().unwrap_or(12));
+            let name = at.rsplit('.').next().unwrap_or_default().to_lowercase();
+            if most >= 3
+                && schema["minLength"].as_u64().unwrap_or(0) <= 3
+                && DURATIONS.iter().any(|end| name.ends_with(end))
+            {
+                return Ok(json!("${random 10..59}s"));
+            }
+            let length = least.clamp(1, most.max(1)).max(6.min(most));
             format!("${{text {length}}}")
         }
     };
@@ -337,7 +335,7 @@ mod tests {
     /// beside another.
     #[test]
     fn where_rules_are_nothing_is_chosen_that_need_not_be() {
-        let rule = json!([{"rule": "self == oldSelf"}]);
+        let rule = json!([{"rule": "self != null"}]);
         let spec = json!({"type": "object", "required": ["mode"], "x-kubernetes-validations": rule, "properties": {
             "mode": {"type": "string", "enum": ["fast", "${safe}"], "x-kubernetes-validations": rule},
             "kind": {"type": "string", "enum": ["a", "b"]},
@@ -348,6 +346,35 @@ mod tests {
         assert_eq!(template["spec"], json!({"mode": "fast", "hint": "${text 6}"}));
         let one = json!({"type": "object", "required": ["mode"], "properties": {"mode": {"type": "string", "enum": ["${safe}"]}}});
         assert_eq!(generate(&crd(&one), "v1").unwrap().0["spec"], json!({"mode": "$${safe}"}));
+    }
+
+    /// A field that must stay the same has no placeholder, whether the rule is on the field or on the object.
+    #[test]
+    fn a_field_that_may_not_change_does_not_vary() {
+        let rule = |text: &str| json!([{"rule": text}]);
+        let spec = json!({"type": "object", "required": ["name", "class", "other", "old"], "properties": {
+            "name": {"type": "string", "x-kubernetes-validations": rule("self == oldSelf")},
+            "class": {"type": "string"}, "other": {"type": "integer"}, "old": {"type": "object", "required": ["a"],
+                "x-kubernetes-validations": rule("oldSelf == self"), "properties": {"a": {"type": "integer"}}},
+        }, "x-kubernetes-validations": rule("self.class == oldSelf.class")});
+        let (template, _) = generate(&crd(&spec), "v1").unwrap();
+        let vary = |pointer: &str| template.pointer(pointer).unwrap().to_string().contains("${");
+        assert!(vary("/spec/other"), "{template}");
+        assert!(!["/spec/name", "/spec/class", "/spec/old/a"].iter().any(|pointer| vary(pointer)), "{template}");
+    }
+
+    #[test]
+    fn a_text_with_the_name_of_a_duration_is_a_duration() {
+        let spec = json!({"type": "object", "required": ["renewBefore", "syncInterval", "note", "ttl"], "properties": {
+            "renewBefore": {"type": "string"}, "syncInterval": {"type": "string", "maxLength": 3},
+            "ttl": {"type": "string", "maxLength": 2}, "note": {"type": "string"},
+        }});
+        let (template, _) = generate(&crd(&spec), "v1").unwrap();
+        let duration = "${random 10..59}s";
+        assert_eq!(
+            template["spec"],
+            json!({"renewBefore": duration, "syncInterval": duration, "ttl": "${text 2}", "note": "${text 6}"})
+        );
     }
 
     #[test]
@@ -369,31 +396,6 @@ mod tests {
             ]
         );
         assert_eq!(variants(&crd(&spec), "v9"), Vec::<Value>::new());
-    }
-
-    #[test]
-    fn alternatives_differ_where_an_object_was_refused() {
-        let source = json!({"type": "object", "properties": {
-            "inLine": {"type": "string", "maxLength": 1},
-            "usesDefaults": {"type": "boolean"},
-            "secret": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 2}}},
-        }});
-        let spec = json!({"type": "object", "required": ["sources"], "properties": {
-            "sources": {"type": "array", "minItems": 1, "items": source},
-            "note": {"type": "string", "maxLength": 1},
-        }});
-        let crd = crd(&spec);
-        let refused = json!({"kind": "Cache", "spec": {"sources": [{}]}});
-        let made = alternatives(&crd, "v1", &refused, "spec.sources[0]");
-        let sources: Vec<Value> = made.into_iter().map(|one| one["spec"]["sources"][0].clone()).collect();
-        assert_eq!(
-            sources,
-            [json!({"inLine": "${text 1}"}), json!({"secret": {"name": "${text 2}"}}), json!({"usesDefaults": true})]
-        );
-        let with = alternatives(&crd, "v1", &refused, "spec.note");
-        assert_eq!(with, [json!({"kind": "Cache", "spec": {"sources": [{}], "note": "${text 1}"}})]);
-        assert_eq!(alternatives(&crd, "v1", &refused, "spec.other"), Vec::<Value>::new());
-        assert_eq!(alternatives(&crd, "v1", &refused, "spec.sources[7]"), Vec::<Value>::new());
     }
 
     #[test]

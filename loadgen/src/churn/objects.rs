@@ -28,6 +28,16 @@ impl Content {
         self.templates.get(number)
     }
 
+    /// The fields that updates of an object change.
+    pub(super) fn varies(&self, version: Version) -> Vec<String> {
+        self.template(version).map(|template| template.varies().to_vec()).unwrap_or_default()
+    }
+
+    /// Keeps only these fields among those that updates change.
+    pub(super) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.templates.iter_mut().for_each(|template| template.keep(&is_kept));
+    }
+
     /// An object that must be refused, with the name of its template.
     pub(super) fn refused(&self, resource: &Resource, place: Place<'_>, version: Version) -> Option<(&str, Value)> {
         let number = usize::try_from(version.revision % self.refused.len().max(1) as u64).unwrap_or(0);

@@ -24,9 +24,14 @@ pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> 
     let (Ok(regex), Ok(hir)) = (compiled, regex_syntax::parse(pattern)) else { return Vec::new() };
     let mut found = Vec::new();
     for choice in 0..CHOICES {
-        // The shortest of each choice: with more rounds the same text only becomes longer.
-        let mut guesses = (0..=ROUNDS).filter_map(|rounds| guess(&hir, choice, rounds));
-        let fitting = guesses.find_map(|text| fit(text, &regex, least, most));
+        // The shortest of each choice: with more rounds the same text only becomes longer. An empty text comes last,
+        // because it often means that a field is absent.
+        let shortest = |may_be_empty: bool| {
+            let guesses = (0..=ROUNDS).filter_map(|rounds| guess(&hir, choice, rounds));
+            let mut guesses = guesses.filter(|text| may_be_empty || !text.is_empty());
+            guesses.find_map(|text| fit(text, &regex, least, most))
+        };
+        let fitting = shortest(false).or_else(|| shortest(true));
         if let Some(text) = fitting.filter(|text| !found.contains(text)) {
             found.push(text);
         }
@@ -150,6 +155,8 @@ mod tests {
         }
         assert_eq!(matching("^(Always|Never|IfNotPresent)$", 0, 9), ["Always", "Never"]);
         assert!(matching("^[a-z]{8}$", 8, 8).len() > 1, "updates have something to change");
+        assert_eq!(matching("^[^/]*$", 0, 100), ["a", "b", "c", "d"], "a text that is not empty comes first");
+        assert_eq!((matching("^$", 0, 9), matching("^a*$", 0, 0)), (vec![String::new()], vec![String::new()]));
     }
 
     #[test]

@@ -174,16 +174,20 @@ impl Plan {
 
     pub fn describe(&self) -> String {
         let Config { population, rate, mix, size, .. } = &self.config;
+        let places = match &self.config.namespace {
+            Some(only) => format!("all in the namespace {only}"),
+            None => {
+                format!("up to {} a namespace, namespaces {} and on", self.objects_per_namespace(), self.place(0).0)
+            }
+        };
         let small =
             if self.config.template.is_some() || !self.config.templates.is_empty() { "by template" } else { "small" };
         let size = size.map_or(small.to_owned(), |size| format!("{} at the median, {} at most", size.median, size.max));
-        let (first, _) = self.place(0);
         format!(
-            "churn: {population} {} ({size}), up to {} a namespace, namespaces {first} and on\n\
+            "churn: {population} {} ({size}), {places}\n\
              churn: {} operations in {:.1} s ({rate}), create {} : update {} : delete {}{}\n\
              churn: fingerprint {}\n",
             self.resource_name(),
-            self.objects_per_namespace(),
             self.planned(),
             self.length.as_secs_f64(),
             mix.create,
@@ -307,6 +311,9 @@ impl Plan {
 
     /// The number of objects that each namespace gets during the run.
     pub(super) fn objects_per_namespace(&self) -> u64 {
+        if self.config.namespace.is_some() {
+            return u64::MAX;
+        }
         u64::from((self.config.population / NAMESPACES).clamp(1, MOST_IN_NAMESPACE))
     }
 
@@ -315,14 +322,25 @@ impl Plan {
     }
 
     pub(super) fn namespace_name(&self, number: u64) -> String {
+        if let Some(only) = &self.config.namespace {
+            return only.clone();
+        }
         format!("lh-{}-{number}", self.tag())
     }
 
-    /// Namespace and name of an object. The name of a cluster-wide object contains the seed.
+    /// Whether the objects have a namespace that is there before and after the churn.
+    pub(super) fn has_lasting_namespace(&self) -> bool {
+        self.config.namespace.is_some()
+    }
+
+    /// Namespace and name of an object. The name contains the seed, unless the namespace belongs to this churn alone.
     pub(super) fn place(&self, object: u64) -> (String, String) {
         let kind = self.resource.kind.to_lowercase();
         if !self.resource.is_namespaced {
             return (String::new(), format!("{kind}-{}-{object:07}", self.tag()));
+        }
+        if let Some(only) = &self.config.namespace {
+            return (only.clone(), format!("{kind}-{}-{object:07}", self.tag()));
         }
         let name = format!("{kind}-{object:07}");
         (self.namespace_name(self.namespace_of(object)), name)
@@ -332,7 +350,10 @@ impl Plan {
         if !self.resource.is_namespaced {
             return (String::new(), format!("canary-{}", self.tag()));
         }
-        (format!("lh-{}-canary", self.tag()), "canary".to_owned())
+        match &self.config.namespace {
+            Some(only) => (only.clone(), format!("canary-{}", self.tag())),
+            None => (format!("lh-{}-canary", self.tag()), "canary".to_owned()),
+        }
     }
 
     pub(super) fn body(&self, object: u64, revision: u64) -> Value {
@@ -363,6 +384,29 @@ impl Plan {
             Kind::Create | Kind::Update | Kind::Delete | Kind::Collect | Kind::Denied => {
                 (self.content.update(&self.resource, place, version), "")
             }
+        }
+    }
+
+    /// The fields that updates of an object change.
+    pub(super) fn varies(&self, object: u64) -> Vec<String> {
+        self.content.varies(self.version(object, 0))
+    }
+
+    /// The merge patch of an update that changes only one field.
+    pub(super) fn patch_of(&self, object: u64, revision: u64, pointer: &str) -> Value {
+        let mut alone = self.clone();
+        alone.content.keep(|varying| varying == pointer);
+        alone.patch(Kind::Update, object, revision).0
+    }
+
+    /// Lets later updates leave out these fields.
+    pub(super) fn keep_rehearsed(&mut self, refused: &[String]) {
+        if !refused.is_empty() {
+            tracing::warn!(
+                fields = refused.join(", "),
+                "changes of these fields are refused, so updates leave them out"
+            );
+            self.content.keep(|varying| !refused.iter().any(|one| one == varying));
         }
     }
 

@@ -75,6 +75,16 @@ impl Template {
         self.object.get("apiVersion").and_then(Value::as_str)
     }
 
+    /// JSON pointers to the fields that updates change.
+    pub(crate) fn varies(&self) -> &[String] {
+        &self.vary
+    }
+
+    /// Keeps only these fields among those that updates change. Without any, updates change an annotation.
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.vary.retain(|pointer| is_kept(pointer));
+    }
+
     pub(crate) fn has_status(&self) -> bool {
         self.status.is_some()
     }
@@ -122,6 +132,39 @@ impl Template {
 /// # Errors
 pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
+}
+
+/// The object that a later object of the same template would be: other values for the same placeholders.
+///
+/// # Errors
+///
+/// The template has an error.
+pub fn drawn_as(
+    template: &Value,
+    api_version: &str,
+    namespace: &str,
+    name: &str,
+    object: u64,
+) -> Result<Value, String> {
+    let version = Version { object, ..FIRST };
+    Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, version))
+}
+
+/// A template's value with the placeholders of a first write replaced; `None` if a placeholder has an error.
+pub(super) fn first(value: &Value) -> Option<Value> {
+    check(value, "").ok()?;
+    let made = render(value, Place { namespace: "", name: "" }, FIRST, &mut FIRST.rng());
+    Some(as_text(&made))
+}
+
+/// A value as a template that gives exactly this value.
+fn as_text(value: &Value) -> Value {
+    match value {
+        Value::String(text) => json!(plain(text)),
+        Value::Array(items) => items.iter().map(as_text).collect(),
+        Value::Object(parts) => Value::Object(parts.iter().map(|(key, part)| (key.clone(), as_text(part))).collect()),
+        other => other.clone(),
+    }
 }
 
 /// Returns the merge patch of a later write of an object of the template, or an error if the template is invalid.

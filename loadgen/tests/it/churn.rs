@@ -204,6 +204,81 @@ async fn a_fill_that_cannot_work_says_why() {
     assert!(!format!("{api:?}").contains("wrong"), "the token stays out of messages");
 }
 
+/// A plan with a template that was made from a definition.
+fn made(spec: &str, rate: u32) -> Plan {
+    let mut config: Config = serde_json::from_str(&format!(
+        r#"{{"resource": "{PACKAGES}", "population": 20, "rate": "{rate}/s", "template": {{"kind": "Package", "spec": {spec}}},
+            "mix": {{"create": 1, "update": 4, "delete": 1}}}}"#
+    ))
+    .unwrap();
+    config.made = true;
+    Plan::build(&config, 7, Duration::from_secs(1)).unwrap()
+}
+
+/// An object that was refused for a drawn value is created with another value. The run goes on without objects that
+/// are refused each time, and ends if all are.
+#[tokio::test]
+async fn a_refused_object_of_a_made_template_is_drawn_again() {
+    let kube = Kube::start().await;
+    kube.state.lock().refusal = Some(|method, object| {
+        let is_bad = method == "POST" && object["spec"]["size"].as_u64().is_some_and(|size| size > 1);
+        is_bad.then_some((422, "spec.size: Invalid value: must be 1"))
+    });
+    let churn = Churn::start(made(r#"{"size": "${random 1..2}"}"#, 10), &kube.api(), Instant::now()).await.unwrap();
+    let refused = kube.calls("POST").iter().filter(|(_, status)| *status == 422).count();
+    assert!(refused > 3 && kube.objects().len() == 20, "{refused} refusals, {:?}", kube.objects());
+    drop(churn);
+
+    let kube = Kube::start().await;
+    kube.state.lock().refusal = Some(|method, object| {
+        let is_bad =
+            method == "POST" && object["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("00000"));
+        is_bad.then_some((400, "admission webhook \"a\" denied the request: no"))
+    });
+    let mut churn = Churn::start(made(r#"{"size": "${random 1..2}"}"#, 30), &kube.api(), Instant::now()).await.unwrap();
+    assert_eq!(kube.objects().len(), 19, "the first one is left out");
+    run(&mut churn, 30).await;
+    churn.empty().await.unwrap();
+
+    kube.state.lock().refusal =
+        Some(|method, object| (method == "POST" && object["spec"].is_object()).then_some((422, "spec: wrong")));
+    let error = Churn::start(made("{}", 10), &kube.api(), Instant::now()).await.unwrap_err().to_string();
+    assert!(error.contains("spec: wrong") && error.contains("write a `template`"), "{error}");
+}
+
+/// Updates leave out the fields whose change a dry run refuses, and change the other fields.
+#[tokio::test]
+async fn a_field_whose_change_is_refused_is_left_out_of_updates() {
+    let kube = Kube::start().await;
+    kube.state.lock().refusal = Some(|method, patch| {
+        (method == "PATCH" && !patch["spec"]["class"].is_null()).then_some((422, "spec.class: field is immutable"))
+    });
+    let spec = r#"{"class": "${text 8}", "size": "${random 1..9000}"}"#;
+    let mut churn = Churn::start(made(spec, 100), &kube.api(), Instant::now()).await.unwrap();
+    let before: BTreeSet<String> = kube.state.lock().objects.values().map(|one| one["spec"].to_string()).collect();
+    let total = run(&mut churn, 100).await;
+    assert_eq!(total.failed, 0, "{:?}", total.examples);
+    assert!(total.updated > 20, "{total:?}");
+    let after: BTreeSet<String> = kube.state.lock().objects.values().map(|one| one["spec"].to_string()).collect();
+    assert!(after.difference(&before).count() > 5, "sizes change: {after:?}");
+}
+
+/// All objects are in the given namespace, which is created if it does not exist, and stays.
+#[tokio::test]
+async fn one_namespace_holds_all_objects_and_stays() {
+    let kube = Kube::start().await;
+    let mut config = plan(PACKAGES, 10, 100, 1).config().clone();
+    config.namespace = Some("watched".to_owned());
+    let plan = Plan::build(&config, 7, Duration::from_secs(1)).unwrap();
+    let mut churn = Churn::start(plan, &kube.api(), Instant::now()).await.unwrap();
+    churn.canary().await.unwrap();
+    let total = run(&mut churn, 100).await;
+    assert_eq!(total.failed, 0, "{:?}", total.examples);
+    assert!(total.created > 10 && kube.objects().iter().all(|path| path.contains("/namespaces/watched/")));
+    churn.empty().await.unwrap();
+    assert_eq!((kube.objects(), kube.namespaces()), (vec![], vec!["/api/v1/namespaces/watched".to_owned()]));
+}
+
 /// A second run with the same seed takes over the objects that a killed run left.
 #[tokio::test]
 async fn remains_of_a_killed_run_are_taken_over() {

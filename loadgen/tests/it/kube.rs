@@ -19,6 +19,9 @@ use crate::watch::{self, Watches};
 /// A function that may give a call to the API an error status instead of its answer.
 pub type Fault = fn(count: usize, method: &str, path: &str) -> Option<u16>;
 
+/// A function that may refuse a written object, or a patch of one, with a status and a message.
+pub type Refusal = fn(method: &str, body: &Value) -> Option<(u16, &'static str)>;
+
 #[derive(Default)]
 pub struct State {
     pub objects: BTreeMap<String, Value>,
@@ -28,6 +31,8 @@ pub struct State {
     /// Number of lists after which a finalizer is removed; if set, new objects (except namespaces) have a finalizer.
     pub finalizer: Option<usize>,
     pub fault: Option<Fault>,
+    /// Applies to dry runs too.
+    pub refusal: Option<Refusal>,
     /// The duration of each call of the API.
     pub delay: Duration,
     busy: BTreeMap<String, usize>,
@@ -91,9 +96,11 @@ async fn handle(state: &Arc<Mutex<State>>, request: Request<Incoming>) -> Respon
     let authorized = request.headers().get("authorization").is_some_and(|value| value == "Bearer secret");
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let refusal = state.lock().refusal.and_then(|refusal| refusal(&method, &body));
     // A rehearsal changes nothing, and is not logged.
     if query.get("dryRun").is_some_and(|value| value == "All") || body["dryRun"].is_array() {
-        return respond(200, "application/json", Bytes::from_static(b"{}"));
+        let (status, message) = refusal.unwrap_or((200, ""));
+        return respond(status, "application/json", Bytes::from(json!({"message": message}).to_string()));
     }
     let delay = {
         let mut state = state.lock();
@@ -115,6 +122,8 @@ async fn handle(state: &Arc<Mutex<State>>, request: Request<Incoming>) -> Respon
         (401, json!({"message": "Unauthorized"}))
     } else if let Some(status) = state.fault.and_then(|fault| fault(state.log.len(), &method, &path)) {
         (status, json!({"kind": "Status", "message": "a fault of the test"}))
+    } else if let Some((status, message)) = refusal {
+        (status, json!({"kind": "Status", "message": message}))
     } else if is_collection(&path) && query.contains_key("watch") {
         let version = query.get("resourceVersion").and_then(|text| text.parse().ok()).unwrap_or_default();
         return watch::serve(shared, &mut state, version);

@@ -16,6 +16,10 @@ use super::{Config, Outcome, Tally};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use record::{AnomalyRow, CommitEvent};
 
+/// How many deadlines a subject may wait before it repeats a refused write. Some subjects wait ten seconds, which is two
+/// usual deadlines.
+const AGAIN_DEADLINES: u64 = 3;
+
 mod backlogs;
 pub mod believed;
 
@@ -455,8 +459,9 @@ impl Objects {
         let served = self.served.of(&object.full_name.resource);
         let waits_since_ms = object.waits_since_ms().unwrap_or(now_ms);
         let is_queued = served.is_some_and(|served| served.has_queue(waits_since_ms, now_ms));
-        // The subject has to try again, and had less than a deadline for that.
-        let is_refused = object.refused_ms.is_some_and(|t_ms| t_ms.saturating_add(self.deadline_ms) >= now_ms);
+        // The subject has to try again, and had little time for that.
+        let again_ms = self.deadline_ms.saturating_mul(AGAIN_DEADLINES);
+        let is_refused = object.refused_ms.is_some_and(|t_ms| t_ms.saturating_add(again_ms) >= now_ms);
         let is_queued = is_queued || is_refused;
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;

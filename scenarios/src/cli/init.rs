@@ -75,7 +75,7 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
         );
         out!("          and before a merge: longhaul gate --suite '{command}' --a MAIN --b . (two checkouts)");
     }
-    let seen = seen(arguments, &found)?;
+    let seen = seen(arguments, &mut found)?;
     found.observed(&seen);
     let text = scenario(&found, &seen);
     let made = found.made.iter().map(|(name, text)| (PathBuf::from(name), text));
@@ -141,7 +141,7 @@ fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
 }
 
 /// Prints the command that runs the program, and runs it if the user agrees.
-fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
+fn seen(arguments: &Arguments, found: &mut Found) -> anyhow::Result<Seen> {
     let say = |line: String| out!("{}", shown::line(&line));
     let lines = observe::announced(found);
     if lines.is_empty() {

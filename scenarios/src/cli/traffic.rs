@@ -337,7 +337,7 @@ fn mix(text: &str) -> Result<Value, String> {
     let known = serde_json::to_value(loadgen::admission::Mix::default()).map_err(|error| error.to_string())?;
     let known: Vec<&str> = known.as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str).collect();
     let mut mix = serde_json::Map::new();
-    for part in text.split(',') {
+    for part in text.split(',').map(str::trim) {
         let example = "write for example `createPod=5,rollImage=1`";
         let (action, weight) = part.split_once('=').ok_or_else(|| format!("`{part}` has no weight: {example}"))?;
         if !known.contains(&action) {

@@ -156,16 +156,10 @@ impl Sources {
         let rank = |folder: &&Path| {
             let parts: Vec<String> =
                 folder.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
-            let is_aside = |part: &String| {
-                ASIDE.iter().any(|name| part == name)
-                    || part.contains("plugin")
-                    || part.starts_with("kubectl")
-                    || part.ends_with("-cli")
-            };
             let last = parts.last().map(String::as_str).unwrap_or_default();
             let is_usual = last == project || USUAL.contains(&last);
             let is_near = USUAL.iter().any(|name| last.contains(name));
-            (parts.iter().any(is_aside), !self.controls(folder), !is_usual, !is_near, parts.len())
+            (parts.iter().any(|part| is_aside(part)), !self.controls(folder), !is_usual, !is_near, parts.len())
         };
         let mut folders: Vec<&Path> = self.mains.keys().map(PathBuf::as_path).collect();
         folders.sort_by_key(rank);
@@ -207,6 +201,11 @@ fn put<T: Ord>(set: &mut BTreeSet<T>, one: T) {
     if set.len() < NAMES_MAX {
         set.insert(one);
     }
+}
+
+/// Whether a folder with this name has programs that are not the controller: tools, tests, plugins.
+pub(super) fn is_aside(part: &str) -> bool {
+    ASIDE.contains(&part) || part.contains("plugin") || part.starts_with("kubectl") || part.ends_with("-cli")
 }
 
 #[cfg(test)]

@@ -192,8 +192,9 @@ fn meaning(objects: &[Value]) -> Vec<Value> {
         .iter()
         .map(|object| {
             let mut spec = object["spec"].clone();
-            if let Some(spec) = spec.as_object_mut() {
-                spec.remove("conversion");
+            // A program may wait until a webhook converts; who calls it, and at which address, does not matter.
+            if spec["conversion"]["strategy"] == "Webhook" {
+                spec["conversion"] = json!({"strategy": "Webhook"});
             }
             let mut webhooks = object["webhooks"].clone();
             for webhook in webhooks.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -216,13 +217,8 @@ pub(super) fn file(objects: &[Value], folder: &str) -> String {
     let mut text =
         format!("# Made by `longhaul init` with `kubectl kustomize {folder}`. Repeat this when that folder changes.\n");
     for object in objects {
-        let mut object = object.clone();
-        if let Some(spec) = object["spec"].as_object_mut() {
-            // No conversion webhook runs: objects are written in the stored version.
-            spec.remove("conversion");
-        }
         text.push_str("---\n");
-        super::yaml::block(&object, 0, &mut text);
+        super::yaml::block(object, 0, &mut text);
     }
     text
 }
@@ -335,6 +331,8 @@ mod tests {
             json!({"kind": "CustomResourceDefinition", "spec": {"group": "a", "conversion": {"strategy": "Webhook"}}});
         let text = file(std::slice::from_ref(&crd), "config/default");
         let back: Value = serde_saphyr::from_str(&text).unwrap();
-        assert_eq!(back, json!({"kind": "CustomResourceDefinition", "spec": {"group": "a"}}));
+        assert_eq!(back, crd, "a program may look for its conversion webhook");
+        let plain = json!({"kind": "CustomResourceDefinition", "spec": {"group": "a"}});
+        assert!(!is_same(&[crd], &[plain]));
     }
 }

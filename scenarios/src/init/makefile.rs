@@ -2,6 +2,8 @@
 //!
 //! Only plain arguments are accepted, because the values of variables are not known.
 
+use super::go::is_aside;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Built {
     /// The path of the program, such as `bin/manager`.
@@ -17,10 +19,12 @@ impl Built {
     }
 }
 
-/// The program that the Makefile builds: the program named `manager`, or else the first program.
+/// The program that the Makefile builds: the program named `manager`, or else the first program. Programs of tests and
+/// plugins are left out.
 pub(super) fn built(text: &str) -> Option<Built> {
     let joined = text.replace("\\\n", " ");
-    let all: Vec<Built> = joined.lines().filter_map(line).collect();
+    let is_main = |built: &Built| !built.of.split('/').any(is_aside);
+    let all: Vec<Built> = joined.lines().filter_map(line).filter(is_main).collect();
     all.iter().find(|built| built.program.ends_with("manager")).or(all.first()).cloned()
 }
 
@@ -68,6 +72,7 @@ mod tests {
             of("a:\n\tgo build -o bin/tool ./tool\nb:\n\t@go build -o bin/manager main.go\n").as_deref(),
             Some("go build -o bin/manager main.go")
         );
+        assert_eq!(of("a:\n\tgo build -o bin/plugin test/cmd/plugin-sample/main.go\n"), None, "it is for tests");
         assert_eq!(of("a:\n\tgo build -o bin/manager\n").as_deref(), Some("go build -o bin/manager ."));
     }
 

@@ -97,7 +97,7 @@ const VALIDATING: &str = "ValidatingWebhookConfiguration";
 pub(super) const TEMPLATE: &str = "it is a template: render it, for example with `helm template`, and try again";
 
 /// Whether a `CustomResourceDefinition` has template braces outside its schemas: in a name, an annotation or a path.
-fn has_template(value: &Value) -> bool {
+pub(super) fn has_template(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("{{"),
         Value::Array(items) => items.iter().any(has_template),
@@ -234,7 +234,7 @@ fn crd(file: &Path, spec: Spec, object: &Value) -> Option<Crd> {
     })
 }
 
-fn documents(text: &str) -> Vec<String> {
+pub(super) fn documents(text: &str) -> Vec<String> {
     let mut documents = vec![String::new()];
     for line in text.lines() {
         if line.trim_end() == "---" {

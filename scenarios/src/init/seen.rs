@@ -18,7 +18,9 @@ pub(crate) use ending::{Mend, mend, next_step, telling};
 #[cfg(test)]
 pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
-pub(crate) use requests::{Followed, Refused, filled, follows, lease, refusals, refused_fields};
+pub(crate) use requests::{
+    Followed, Refused, causes, filled, follows, kind_of_refusal, lease, only_namespace, refusals,
+};
 
 /// The start of the placeholders for the webhook's certificate in a run.
 const CERTIFICATE: &str = "${LONGHAUL_TLS_";
@@ -92,6 +94,8 @@ pub(crate) struct Seen {
     pub(crate) ports: Vec<Open>,
     /// Namespace and name of the program's Lease.
     pub(crate) lease: Option<(String, String)>,
+    /// The only namespace in which the program looks at objects; `None` if it looks in several or in all.
+    pub(crate) only: Option<String>,
     /// Namespaces that the program uses and that did not exist.
     pub(crate) namespaces: Vec<String>,
     /// Objects that the program reads in its cluster.
@@ -118,6 +122,7 @@ impl Seen {
             absent: Vec::new(),
             ports: Vec::new(),
             lease: None,
+            only: None,
             namespaces: Vec::new(),
             objects: Vec::new(),
             mounts: BTreeMap::new(),
@@ -143,6 +148,13 @@ impl Seen {
     /// Whether the program answers TLS on a port that may be that of a webhook.
     pub(crate) fn serves_reviews(&self) -> bool {
         self.ports.iter().any(|open| open.is_tls && open.variable.is_none_or(|variable| variable == WEBHOOK_PORT))
+    }
+
+    /// The port with TLS at which the program may serve webhooks: the port of a run, or one that the program chose.
+    pub(crate) fn webhook_port(&self) -> Option<u16> {
+        let tls = || self.ports.iter().filter(|open| open.is_tls);
+        let given = tls().find(|open| open.variable == Some(WEBHOOK_PORT));
+        given.or_else(|| tls().find(|open| open.variable.is_none())).map(|open| open.port)
     }
 
     /// Objects that the program needs: namespaces, and objects that the program reads.

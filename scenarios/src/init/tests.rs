@@ -454,6 +454,35 @@ fn what_was_seen_is_what_is_written() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
+#[test]
+fn the_only_namespace_of_a_program_is_written() {
+    let only = Seen { only: Some("shop-system".to_owned()), ..observed() };
+    let text = written(&borrowed(&fourth(MAIN)), &only);
+    has(&text, &["  # seen: it looks at objects in this namespace alone.\n  namespace: shop-system\n"]);
+    let crd = CRD.replace("Namespaced", "Cluster");
+    let everywhere = written(&[("crd.yaml", &crd)], &only);
+    assert!(!everywhere.contains("  namespace: "), "objects without a namespace: {everywhere}");
+}
+
+/// A definition from a dependency is kept beside the scenario, which names the file; a definition of the project is not
+/// replaced.
+#[test]
+fn definitions_of_dependencies_lie_beside_the_scenario() {
+    let folder = tree(&[("crd.yaml", CRD)]);
+    let mut found = Found::read(folder.path(), None).unwrap();
+    let of = |text: &str| Needed {
+        from: "example.com/certs v1.0.0, deploy/crd.yaml".to_owned(),
+        object: serde_saphyr::from_str(text).unwrap(),
+    };
+    let other = CRD.replace("basket", "cert").replace("Basket", "Cert");
+    found.needed(&[of(CRD), of(&other)]);
+    assert_eq!(found.crds.iter().map(|crd| crd.kind.as_str()).collect::<Vec<_>>(), ["Basket", "Cert"]);
+    let [(name, kept)] = found.made.as_slice() else { panic!("{:?}", found.made) };
+    assert!(kept.contains("# From example.com/certs v1.0.0") && !kept.contains("Basket"), "{kept}");
+    let text = scenario(&found, &Seen::nothing(seen::Came::NotRun("no".to_owned())));
+    assert!(text.contains(&format!("    - {name}\n")) || text.contains(&format!("{name}]")), "{text}");
+}
+
 /// A kind that the program does not watch is not churned, because churn of this kind would prove nothing.
 #[test]
 fn what_is_churned_is_followed() {
@@ -472,6 +501,24 @@ fn what_is_churned_is_followed() {
     let followed = vec![seen::Followed { resource: "pods".to_owned(), is_watched: true }];
     let text = written(&borrowed(&none), &Seen { followed, reactions: Vec::new(), ..observed() });
     has(&text, &["churn: {resource: pods/v1, "]);
+}
+
+/// A program that reacted to no object may look at intervals: no object is deleted before it looks, and the drain is
+/// longer than a usual interval.
+#[test]
+fn an_idle_program_gets_time_to_look() {
+    let mut seen = observed();
+    let [_, silent] = seen.reactions.as_slice() else { panic!() };
+    seen.reactions = vec![seen::Reaction {
+        kind: "Basket".to_owned(),
+        churned: "baskets.shop.example.com/v1".to_owned(),
+        children: Vec::new(),
+        ..silent.clone()
+    }];
+    let text = written(&borrowed(&fourth(MAIN)), &seen);
+    has(&text, &["phases: {warmUp: 10s, steady: 60s, drain: 90s}", "  mix: {update: 1}\n"]);
+    let usual = written(&borrowed(&fourth(MAIN)), &observed());
+    assert!(!usual.contains("mix:") && usual.contains("drain: 20s"), "{usual}");
 }
 
 /// If the program does not run, the scenario has the known facts, the program's last output and the next step.

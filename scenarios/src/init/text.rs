@@ -52,6 +52,11 @@ pub(crate) fn scenario(found: &Found, seen: &Seen) -> String {
     text
 }
 
+/// Whether the program ran and reacted to no object.
+fn is_idle(seen: &Seen) -> bool {
+    seen.ran() && seen.best().is_none() && seen.reactions.iter().any(|one| one.refused.is_none())
+}
+
 /// Whether the program is a controller with controller-runtime, not only a webhook.
 fn is_of_controller_runtime(found: &Found) -> bool {
     found.program().and_then(|program| program.framework) == Some(Framework::ControllerRuntime)
@@ -148,7 +153,12 @@ fn head(text: &mut String, found: &Found, seen: &Seen) {
         text,
         "# check: a first look takes a minute and a half. `longhaul soak FILE --for 1h` makes the steady phase longer, and decides growth."
     );
-    line!(text, "phases: {{warmUp: 10s, steady: 60s, drain: 20s}}");
+    if is_idle(seen) {
+        line!(text, "# seen: it reacted to no object. It may look once a minute, so the drain is longer than that.");
+        line!(text, "phases: {{warmUp: 10s, steady: 60s, drain: 90s}}");
+    } else {
+        line!(text, "phases: {{warmUp: 10s, steady: 60s, drain: 20s}}");
+    }
     line!(text, "");
 }
 

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::world::World;
 use crate::init::Found;
 use crate::init::seen::Seen;
-use crate::scenario::WEBHOOK_PORT;
 
 /// Timeout of the answer to a test review.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
@@ -20,10 +19,8 @@ const PATHS_MAX: usize = 100;
 
 /// Registers the webhooks that the program serves with the certificate of this run. Returns the URL paths that the program does not serve.
 pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Result<Vec<String>> {
-    let Some(open) = seen.ports.iter().find(|open| open.is_tls && open.variable == Some(WEBHOOK_PORT)) else {
-        return Ok(Vec::new());
-    };
-    let url = format!("https://127.0.0.1:{}", open.port);
+    let Some(port) = seen.webhook_port() else { return Ok(Vec::new()) };
+    let url = format!("https://127.0.0.1:{port}");
     let mut paths: Vec<&str> = found.hooks.iter().map(|hook| hook.path.as_str()).collect();
     paths.sort_unstable();
     paths.dedup();
@@ -38,6 +35,7 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
             Some(_) => served.push(path),
         }
     }
+    convert(found, world, &url).await?;
     let bundle = base64::engine::general_purpose::STANDARD.encode(world.api.ca_pem());
     for mut configuration in found.registrations(|path| served.contains(&path)) {
         for hook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
@@ -48,6 +46,26 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
         let _ = world.api.create(&configuration, None, false).await?;
     }
     Ok(unserved)
+}
+
+/// Points the conversion webhooks of the project's definitions at the program, if the program serves them with the
+/// certificate of this run. Other definitions stay as they are: the server calls a conversion webhook only for versions
+/// that are not stored.
+async fn convert(found: &Found, world: &World, url: &str) -> Result<()> {
+    let question = crate::run::empty_conversion();
+    for definition in found.crds.iter().map(|crd| &crd.definition) {
+        let Some(path) = crate::run::conversion_path(definition) else { continue };
+        let asked = tokio::time::timeout(ANSWER_MAX, world.api.review(url, path, &question)).await;
+        if matches!(asked.unwrap_or_default(), None | Some(404)) {
+            continue;
+        }
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        let patch = crate::run::converting(&format!("{url}{path}"), world.api.ca_pem());
+        let at = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        // If the server refuses it, the definition stays as it is.
+        let _ = world.api.patch(&at, &patch, false).await?;
+    }
+    Ok(())
 }
 
 /// A review of an empty `ConfigMap`. A handler answers or refuses a review of an empty `ConfigMap`; a path without a

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 use super::program::Program;
 use super::world::{World, named};
 use super::{is_over, listed};
-use crate::init::seen::{Change, Followed, Reaction, Step, made, refused_fields};
-use crate::init::{Found, Trial, changes, varying};
+use crate::init::seen::{Change, Reaction, Seen, Step, causes, kind_of_refusal, made};
+use crate::init::{Crd, Found, Trial, apart, changes, varying};
 use anyhow::Result;
+use serde_json::Value;
 
 const NAMESPACE: &str = "observed";
 /// Maximum number of kinds of the project that are tried.
 const KINDS_MAX: usize = 12;
 /// Maximum number of templates of a kind that are tried in dry runs.
 const TEMPLATES_MAX: usize = 80;
+/// How many objects of a template with a varying field are tried in dry runs.
+const DRAWS: u64 = 4;
 /// Maximum number of children of the observed object that are read.
 const MADE_MAX: usize = 60;
 /// Maximum number of fields that are really changed, not only in a dry run.
@@ -38,21 +41,22 @@ pub(super) async fn steps(
     found: &Found,
     world: &mut World,
     program: &mut Program,
-    followed: &[Followed],
+    seen: &Seen,
     say: &dyn Fn(String),
 ) -> Result<Vec<Step>> {
-    let is_followed = |trial: &Trial| followed.iter().any(|one| one.resource == trial.crd.name());
+    let is_followed = |trial: &Trial| seen.follows(&trial.crd.name());
+    let place = seen.only.as_deref().unwrap_or(NAMESPACE);
     let trials: Vec<Trial> = found.trials().into_iter().filter(is_followed).take(KINDS_MAX).collect();
-    let _ = world.api.create(&named("Namespace", NAMESPACE), None, false).await?;
+    let _ = world.api.create(&named("Namespace", place), None, false).await?;
     let began = Instant::now();
-    let others = company(found, world, began).await?;
+    let others = company(found, world, place, began).await?;
     program.rest(world, NOTICE, ONE_MAX, QUIET).await;
     let mut steps = Vec::new();
     for (number, trial) in trials.iter().enumerate() {
         if is_over(began, ALL_MAX) || program.ended().await.is_some() {
             break;
         }
-        let mut step = made_of(found, world, trial, number, began).await?;
+        let mut step = made_of(found, world, trial, (number, place), began).await?;
         step.others.clone_from(&others);
         if step.refused.is_none() {
             step.began_us = began_us(&step, world);
@@ -63,11 +67,15 @@ pub(super) async fn steps(
         say(format!("{}: {}", step.kind, reaction.told()));
         steps.push(step);
     }
-    let weight = |step: &Step| Reaction::of(step, &world.asks).weight();
+    let weight = |step: &Step| (step.refused.is_none(), Reaction::of(step, &world.asks).weight());
     let best = (0..steps.len()).max_by_key(|index| (weight(&steps[*index]), std::cmp::Reverse(*index)));
-    if let Some(best) = best.filter(|best| weight(&steps[*best]).1 > 0) {
+    if let Some(best) = best.filter(|best| weight(&steps[*best]).0) {
         let trial = trials.iter().find(|trial| trial.crd.kind == steps[best].kind);
         if let Some(trial) = trial {
+            let own = apart(&steps[best].template, &written(found, world, seen));
+            if several(world, &trial.crd, &steps[best], &own).await?.is_none() {
+                steps[best].template = own;
+            }
             change(world, program, &trial.crd, &mut steps[best]).await?;
             restore(world, program, &mut steps[best]).await?;
             delete(world, program, &mut steps[best]).await?;
@@ -78,15 +86,28 @@ pub(super) async fn steps(
     Ok(steps)
 }
 
+/// The names of the objects that the program wrote.
+fn written(found: &Found, world: &World, seen: &Seen) -> BTreeSet<String> {
+    let updated =
+        world.asks.iter().filter(|ask| matches!(ask.verb, "update" | "patch")).filter_map(|ask| ask.name.clone());
+    let mut names: BTreeSet<String> = world.wrote.iter().filter(|one| one.is_new).map(|one| one.name.clone()).collect();
+    names.extend(updated);
+    // The harness created these.
+    for object in found.company().iter().chain(&seen.objects) {
+        names.remove(object["metadata"]["name"].as_str().unwrap_or_default());
+    }
+    names
+}
+
 /// Creates the project's sample objects. Returns the names of the objects that the API server accepted.
-async fn company(found: &Found, world: &World, began: Instant) -> Result<Vec<String>> {
+async fn company(found: &Found, world: &World, place: &str, began: Instant) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for object in found.company() {
         // A webhook may take ten seconds for each object.
         if is_over(began, COMPANY_TIME_MAX) {
             break;
         }
-        if world.api.create(&object, Some(NAMESPACE), false).await?.is_ok() {
+        if world.api.create(&object, Some(place), false).await?.is_ok() {
             names.extend(object["metadata"]["name"].as_str().map(str::to_owned));
         }
     }
@@ -94,14 +115,20 @@ async fn company(found: &Found, world: &World, began: Instant) -> Result<Vec<Str
 }
 
 /// Creates an object from the first template that the API server accepts.
-async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize, began: Instant) -> Result<Step> {
+async fn made_of(
+    found: &Found,
+    world: &World,
+    trial: &Trial,
+    (number, place): (usize, &str),
+    began: Instant,
+) -> Result<Step> {
     let crd = &trial.crd;
     let mut step = Step {
         kind: crd.kind.clone(),
         resource: crd.name(),
         churned: crd.resource(),
         name: format!("observed-{}", number + 1),
-        namespace: if crd.is_cluster_wide { String::new() } else { NAMESPACE.to_owned() },
+        namespace: if crd.is_cluster_wide { String::new() } else { place.to_owned() },
         refused: Some("nothing can be made from its definition".to_owned()),
         ..Step::default()
     };
@@ -116,7 +143,7 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize, beg
         }
         let object = loadgen::churn::example(&template, &crd.api_version(), &step.namespace, &step.name);
         let answer = match &object {
-            Ok(object) => world.api.create(object, Some(NAMESPACE), false).await?,
+            Ok(object) => world.api.create(object, Some(place), false).await?,
             Err(why) => Err(why.clone()),
         };
         match answer {
@@ -139,18 +166,47 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize, beg
                     step.from.clone_from(&from);
                 }
                 // In a sample, no field is replaced by a guess.
-                let fields = if from.is_none() && why != last { refused_fields(&why) } else { Vec::new() };
-                let others =
-                    |field: &String| loadgen::churn::alternatives(&crd.definition, &crd.version, &template, field);
-                let others: Vec<_> = fields.iter().flat_map(others).map(|template| (None, template)).collect();
-                for other in others.into_iter().rev() {
-                    templates.push_front(other);
+                if from.is_none() && kind_of_refusal(&why) != kind_of_refusal(&last) {
+                    let others = answers(crd, &template, object.as_ref().ok(), &why);
+                    let others = others.into_iter().flat_map(|other| [found.referring(&other), other]);
+                    let others: Vec<_> = others.map(|other| (None, other)).collect();
+                    others.into_iter().rev().for_each(|other| templates.push_front(other));
                 }
                 last = why;
             }
         }
     }
     Ok(step)
+}
+
+/// Templates that differ from a refused one where the refusal says, or where the object has a text that the refusal
+/// has in quotes.
+fn answers(crd: &Crd, template: &Value, object: Option<&Value>, why: &str) -> Vec<Value> {
+    let mut causes = causes(why);
+    if causes.is_empty() {
+        let named = object.map(|object| loadgen::churn::fields_named(object, why)).unwrap_or_default();
+        causes = named.into_iter().map(|field| (field, why.to_owned())).collect();
+    }
+    let of = |(field, why): &(String, String)| {
+        loadgen::churn::alternatives(&crd.definition, &crd.version, template, &loadgen::churn::Cause { field, why })
+    };
+    causes.iter().flat_map(of).collect()
+}
+
+/// Whether the API server and the webhooks accept several objects of a template, in dry runs: a value may be drawn that
+/// was not tried before. Returns the first refusal.
+async fn several(world: &World, crd: &Crd, step: &Step, template: &Value) -> Result<Option<String>> {
+    for number in 1..=DRAWS {
+        let name = format!("{}-{number}", step.name);
+        let object = loadgen::churn::drawn_as(template, &crd.api_version(), &step.namespace, &name, number);
+        let Ok(object) = object else { continue };
+        if let Err(why) = world.api.create(&object, Some(&step.namespace), true).await?
+            && !why.contains("does not support dry run")
+        {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
 }
 
 /// The time in µs at which the object was created, by the server's clock, because the program may react before the
@@ -184,7 +240,7 @@ async fn look(world: &mut World, step: &mut Step) -> Result<()> {
 
 /// Changes one field after the other. Each change is first tried in a dry run, and the first accepted changes are
 /// written.
-async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd, step: &mut Step) -> Result<()> {
+async fn change(world: &mut World, program: &mut Program, crd: &Crd, step: &mut Step) -> Result<()> {
     let Some(path) = world.api.path(&step.after).await? else { return Ok(()) };
     let (mut changed, began_us) = (0, world.now_us());
     let all = changes(&step.original, crd);
@@ -196,6 +252,9 @@ async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd
         let Some(patch) = patch else { continue };
         let mut one = Change { pointer: pointer.clone(), refused: None, is_noticed: false, is_repeated: None };
         one.refused = world.api.patch(&path, &patch, true).await?.err();
+        if one.refused.is_none() {
+            one.refused = several(world, crd, step, &template).await?;
+        }
         if one.refused.is_none() && changed < CHANGED_MAX {
             changed += 1;
             world.take().await;
@@ -241,7 +300,7 @@ async fn repeats(
     program: &mut Program,
     step: &Step,
     path: &str,
-    template: &serde_json::Value,
+    template: &Value,
 ) -> Result<Option<bool>> {
     let mut is_repeated = None;
     for revision in 30..30 + CHANGED_MAX as u64 {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::api::Api;
 use crate::init::Found;
-use crate::init::seen::{Ask, Wrote};
+use crate::init::seen::{self, Ask, Wrote};
 use crate::keeper::Folder;
 use crate::run::Mounted;
 use crate::run::free_port;
@@ -19,6 +19,8 @@ use crate::scenario::{self, Given, Mount};
 
 const SUBJECT: &str = "subject";
 const HARNESS: &str = "harness";
+/// The resource of leader election.
+const LEASES: &str = "leases.coordination.k8s.io";
 /// Maximum number of requests and versions kept: enough for a minute of a program with a thousand requests per second.
 const FACTS_MAX: usize = 100_000;
 /// Maximum number of commits read at once.
@@ -66,13 +68,8 @@ impl World {
         let given = given(&server, &authority, folder.path())?;
         let api = Api::new(server.url(), authority.ca_pem().to_owned(), token);
         for crd in found.trials().into_iter().map(|trial| trial.crd) {
-            let mut definition = crd.definition;
-            if let Some(spec) = definition["spec"].as_object_mut() {
-                // There is no conversion webhook.
-                spec.remove("conversion");
-            }
             // If the server refuses one, the first request for its kind shows that.
-            let _ = api.create(&definition, None, false).await?;
+            let _ = api.create(&crd.definition, None, false).await?;
         }
         let tail = server.tail();
         Ok(Self {
@@ -205,11 +202,19 @@ impl World {
         self.namespaces.clone()
     }
 
-    /// Drops the recorded requests; called before a restart of the program.
-    pub(super) fn forget(&mut self) {
-        let _ = self.server.take_requests(SUBJECT);
+    /// Drops the recorded requests before a restart of the program, and its Lease, because the next start would wait until the
+    /// Lease expires.
+    pub(super) async fn forget(&mut self) -> Result<()> {
+        self.take().await;
+        if let Some((namespace, name)) = seen::lease(&self.asks).filter(|(_, name)| !name.is_empty())
+            && let Some(path) = self.api.path_of(LEASES, Some(&namespace), &name).await?
+        {
+            // A program that ends well deletes or releases it itself.
+            let _ = self.api.delete(&path).await?;
+        }
         self.asks.clear();
         self.read.clear();
+        Ok(())
     }
 
     pub(super) async fn stop(self) {
@@ -219,7 +224,7 @@ impl World {
 
 /// Whether a request does not belong to the program's work: it renews a lease, writes an event, or discovers the API.
 fn is_aside(ask: &Ask) -> bool {
-    ask.verb.is_empty() || ask.resource == "leases.coordination.k8s.io" || ask.resource.starts_with("events")
+    ask.verb.is_empty() || ask.resource == LEASES || ask.resource.starts_with("events")
 }
 
 fn ask(fact: &mock_kube::RequestFact) -> Ask {

@@ -15,7 +15,8 @@ use loadgen::admission::{Through, through};
 use reports::record::{WebhookPlan, WebhookRow};
 use serde_json::{Value, json};
 
-use super::install::Api;
+use super::conversion::{conversion_path, converting, empty_conversion};
+use super::install::{Api, JSON};
 use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Registration as Wanted, Scenario, written};
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
@@ -27,6 +28,10 @@ const EFFECT_LIMIT: Duration = Duration::from_secs(3);
 /// Longest wait until the namespaces of the load have service accounts; a busy controller manager needs a second or
 /// two.
 const ACCOUNTS_LIMIT: Duration = Duration::from_secs(30);
+/// Longest wait for the subject's answer to an empty conversion.
+const SERVED_LIMIT: Duration = Duration::from_secs(2);
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const MERGE: &str = "application/merge-patch+json";
 const POLL: Duration = Duration::from_millis(50);
 const SERVICE_PATH: &str = "/mutate";
 /// JSON pointer to a field that Kubernetes 1.20 does not know and silently drops.
@@ -43,6 +48,8 @@ pub(super) struct Registration {
     configurations: Vec<Configured>,
     /// Whether the configurations are the project's own, so that their webhooks review all later writes.
     is_own: bool,
+    /// The conversion webhooks of the definitions in the scenario.
+    conversions: Vec<Conversion>,
     /// How long a control plane may take to apply a registration without a visible effect.
     settle: Duration,
     /// Whether the control plane creates a service account in each namespace.
@@ -53,6 +60,17 @@ pub(super) struct Registration {
 struct Configured {
     mutating: bool,
     object: Value,
+}
+
+/// A conversion webhook that the subject may serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Conversion {
+    /// The name of the definition.
+    definition: String,
+    /// The address of the subject, without a path.
+    base: String,
+    path: String,
+    ca_pem: String,
 }
 
 /// The URL path at which the subject answers direct reviews.
@@ -109,7 +127,8 @@ impl Registration {
             Some(Install::Webhooks(_)) => (own(scenario, url, ca_pem)?, true),
         };
         let makes_accounts = scenario.control_plane.kind.has_nodes();
-        Ok(Some(Self { configurations, is_own, settle, makes_accounts }))
+        let conversions = if is_own { conversions(scenario, url, ca_pem)? } else { Vec::new() };
+        Ok(Some(Self { configurations, is_own, conversions, settle, makes_accounts }))
     }
 
     /// Whether the configurations are the project's own. The project's own configurations must exist before the first
@@ -183,6 +202,9 @@ impl Registration {
                 );
             }
         }
+        for conversion in &self.conversions {
+            conversion.install(api).await?;
+        }
         let Some((namespace, image)) = probe else {
             if self.is_own {
                 tokio::time::sleep(self.settle).await;
@@ -228,6 +250,45 @@ impl Registration {
     }
 }
 
+impl Conversion {
+    /// Leads the API server to the subject, if the subject serves this conversion with the certificate of the run.
+    async fn install(&self, api: &Api<'_>) -> Result<()> {
+        let Self { definition, base, path, ca_pem } = self;
+        let subject = Api { url: base, ca_pem, token: "", mark: None };
+        let asked = subject.ask(Method::POST, path, empty_conversion().to_string());
+        let answer = tokio::time::timeout(SERVED_LIMIT, asked).await;
+        if !matches!(&answer, Ok(Ok((status, _))) if *status != hyper::StatusCode::NOT_FOUND) {
+            return Ok(());
+        }
+        let patch = converting(&format!("{base}{path}"), ca_pem).to_string();
+        let (status, answer) = api.ask_as(Method::PATCH, &format!("{CRDS}/{definition}"), patch, JSON, MERGE).await?;
+        if !status.is_success() {
+            bail!("failed to register the conversion of {definition}: {status}: {}", String::from_utf8_lossy(&answer));
+        }
+        Ok(())
+    }
+}
+
+/// The conversion webhooks of the definitions in the scenario's manifests. Pods are called through their Service, as
+/// the definitions say.
+fn conversions(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Conversion>> {
+    if scenario.subject.kind().needs_node() {
+        return Ok(Vec::new());
+    }
+    let manifests = scenario.control_plane.manifests().map_err(anyhow::Error::msg)?;
+    let of = |object: &Value| {
+        let (path, name) = (conversion_path(object)?, object["metadata"]["name"].as_str()?);
+        let (base, ca_pem) = (base(url).to_owned(), ca_pem.to_owned());
+        Some(Conversion { definition: name.to_owned(), base, path: path.to_owned(), ca_pem })
+    };
+    Ok(manifests.iter().filter(|one| one.is_definition()).filter_map(|one| of(&one.object)).collect())
+}
+
+/// A URL without its path.
+fn base(url: &str) -> &str {
+    url.find("://").and_then(|at| url[at + 3..].find('/').map(|end| &url[..at + 3 + end])).unwrap_or(url)
+}
+
 /// The configuration of the built-in manifest, with the scenario's changes.
 fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Result<Configured> {
     let reach = if scenario.subject.kind().needs_node() { Reach::Service } else { Reach::Url(url) };
@@ -255,7 +316,7 @@ fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Resul
 
 /// The project's own configurations, with the address of this run and with unused names.
 fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> {
-    let base = url.find("://").and_then(|at| url[at + 3..].find('/').map(|end| &url[..at + 3 + end])).unwrap_or(url);
+    let base = base(url);
     let in_pods = scenario.subject.kind().needs_node();
     let bundle = base64::engine::general_purpose::STANDARD.encode(ca_pem);
     let read = scenario.subject.own_webhooks().map_err(anyhow::Error::msg)?;
@@ -406,6 +467,29 @@ mod tests {
                 .starts_with("its rules (CREATE caches.cache.example.com) match no written object"),
             "{planned:?}"
         );
+    }
+
+    /// A definition that names a conversion webhook leads to the subject; other definitions do not.
+    #[test]
+    fn conversions_of_own_definitions_are_led_to_the_subject() {
+        let folder = tempfile::tempdir().unwrap();
+        let crd = |name: &str, conversion: &str| {
+            format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}s.example.com}}\nspec:\n  \
+                 group: example.com\n  scope: Namespaced\n  names: {{kind: {name}, plural: {name}s}}\n{conversion}  versions: [{{name: v1, \
+                 served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}]\n---\n"
+            )
+        };
+        let webhook = "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, \
+                       namespace: n, path: /convert}}}}\n";
+        std::fs::write(folder.path().join("crds.yaml"), crd("a", webhook) + &crd("b", "")).unwrap();
+        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\ncontrolPlane: \
+            {manifests: [crds.yaml]}\nsubject: {command: [x], witness: {kind: http}}\nchurn: {resource: v1/configmaps, population: 5, rate: 1/s}\n";
+        let scenario = Source::parse(scenario, "test", folder.path()).unwrap_or_else(|e| panic!("{e}")).scenario;
+        let found = conversions(&scenario, "https://127.0.0.1:9443/mutate", "pem").unwrap();
+        let definition = "as.example.com".to_owned();
+        let (base, path) = ("https://127.0.0.1:9443".to_owned(), "/convert".to_owned());
+        assert_eq!(found, [Conversion { definition, base, path, ca_pem: "pem".to_owned() }]);
     }
 
     #[test]

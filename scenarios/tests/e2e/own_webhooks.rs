@@ -131,6 +131,19 @@ fn direct_load_sends_ones_own_kinds() {
     assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
 }
 
+/// The conversion webhook of a project's definition converts the churned objects, which are not in the stored version.
+#[test]
+#[ignore = "slow"]
+fn ones_own_conversion_webhook_converts() {
+    let conversion = "  versions:\n =>   conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: \
+                      webhook-service, namespace: system, path: /convert}}}}\n  versions:\n    - {name: v0, served: true, storage: false, schema: \
+                      {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n";
+    let older = "cache.example.com/v1 => cache.example.com/v0";
+    let changes = [("crd.yaml", conversion), ("own.yaml", older), ("good.yaml", older), ("bad.yaml", older)];
+    let Some(soak) = run(&changes, &[]) else { return };
+    is_right(&soak);
+}
+
 /// A webhook may refuse objects that were generated from the kind's definition, because the webhook may check more than
 /// the definition.
 #[test]

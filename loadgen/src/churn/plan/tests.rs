@@ -23,6 +23,7 @@ fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
         also: None,
         end: super::super::End::Keep,
         made: false,
+        namespace: None,
     };
     Plan::build(&config, seed, Duration::from_secs(20)).unwrap()
 }
@@ -239,4 +240,21 @@ fn a_plan_that_is_steered_makes_the_same_operations() {
     steer.settle(std::time::Instant::now(), Duration::from_secs(10), Rate::per_second(2.0));
     let first = of(&steered).iter().skip(1).position(|operation| steered.place(operation.object) == place).unwrap();
     assert_eq!(next(&steered), Some(Duration::from_millis(11_000 + 500 * first as u64)));
+}
+
+/// All objects are in the given namespace, and their names differ between sections.
+#[test]
+fn one_namespace_holds_all_objects() {
+    let usual = plan(60, 10.0, Mix::usual(), 7).config().clone();
+    let config = Config { namespace: Some("default".to_owned()), ..usual };
+    let plan = Plan::build(&config, 7, Duration::from_secs(20)).unwrap();
+    assert_eq!(plan.place(3), ("default".to_owned(), "package-7-0000003".to_owned()));
+    assert_eq!(plan.place(90_000).0, "default");
+    assert_eq!(plan.canary_place(), ("default".to_owned(), "canary-7".to_owned()));
+    assert!(plan.describe().contains("all in the namespace default"), "{}", plan.describe());
+    assert!(plan.has_lasting_namespace() && plan.groups().of(10).end <= 60);
+    for wrong in ["", "A", "-a", "a.b"] {
+        let config = Config { namespace: Some(wrong.to_owned()), ..config.clone() };
+        assert!(Plan::build(&config, 7, Duration::from_secs(20)).is_err(), "{wrong}");
+    }
 }

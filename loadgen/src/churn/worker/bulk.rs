@@ -1,10 +1,12 @@
 //! Operations on all objects: creation before the load, and the clean-up after it.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::super::Error;
 use super::super::api::query;
 use super::super::companions;
+use super::super::interval::Effect;
 use super::super::namespaces;
 use super::super::operations::{Kind, Operation};
 use super::super::version::LABEL;
@@ -19,6 +21,36 @@ const BULK_RETRY: Duration = Duration::from_millis(250);
 /// How long finalizers may hold objects after all objects were deleted.
 const GONE_LIMIT: Duration = Duration::from_secs(30);
 const GONE_POLL: Duration = Duration::from_millis(200);
+/// How many other draws a refused object of a generated template gets.
+const DRAWS: u64 = 8;
+/// The revision of the first other draw, which no planned operation reaches.
+const FIRST_DRAW: u64 = 1 << 40;
+/// Texts of a refusal of the object itself: because of a schema or a rule, or by a webhook that the scenario does not name.
+const INVALID: [&str; 2] = ["HTTP 422", "denied the request"];
+/// The number of the object that dry runs change.
+const FIRST: u64 = 0;
+
+/// The outcome of an operation on many objects.
+#[derive(Default)]
+struct Filled {
+    /// The objects on which every try failed.
+    failures: Vec<(u64, Failure)>,
+    /// The objects that a webhook refused.
+    refused: Vec<u64>,
+    /// The text of the first refusal that is not a webhook's answer.
+    invalid: Option<String>,
+}
+
+impl Filled {
+    /// Counts failures that are refusals of the object itself as refused.
+    fn part(&mut self) {
+        let is_invalid = |failure: &Failure| INVALID.iter().any(|text| failure.text.contains(text));
+        for (object, failure) in self.failures.extract_if(.., |(_, failure)| is_invalid(failure)) {
+            self.refused.push(object);
+            self.invalid.get_or_insert(failure.text);
+        }
+    }
+}
 
 impl Worker {
     /// Creates the first objects, and tries the writes of the plan in a dry run.
@@ -28,25 +60,58 @@ impl Worker {
             let made = companions::make(&self.operator.client, &config.with, None, &plan.tag()).await;
             made.map_err(|failure| Error::Fill { problem: failure.text })?;
         }
-        let population = u64::from(config.population);
-        let objects = (0..population).collect();
-        let failures = self.bulk(Kind::Create, objects).await;
-        if let Some((object, failure)) = failures.into_iter().next() {
+        let (population, is_made) = (u64::from(config.population), config.made);
+        let objects: Vec<u64> = (0..population).collect();
+        let mut filled = self.bulk(Kind::Create, objects).await;
+        if is_made {
+            filled = self.draw_again(filled).await;
+        }
+        if let Some((object, failure)) = filled.failures.into_iter().next() {
             let (namespace, name) = self.operator.plan.place(object);
             return Err(Error::Fill { problem: format!("{namespace}/{name}: {}", failure.text) });
         }
-        if self.operator.plan.config().made
-            && let Some(text) = self.shared.heard.lock().refused()
-        {
-            let problem = format!(
-                "{text}. It was made from the definition, which says less than a webhook knows: write a `template`"
-            );
-            return Err(Error::Fill { problem });
+        if is_made {
+            let refused: BTreeSet<u64> = filled.refused.into_iter().collect();
+            let Some(first) = (0..population).find(|object| !refused.contains(object)) else {
+                let text = self.shared.heard.lock().refused().or(filled.invalid).unwrap_or_default();
+                let problem = format!(
+                    "{text}. It was made from the definition, which says less than a webhook knows: write a `template`"
+                );
+                return Err(Error::Fill { problem });
+            };
+            if !refused.is_empty() {
+                tracing::warn!(
+                    refused = refused.len(),
+                    of = population,
+                    "some of the first objects were refused each time; the run goes on without them. The objects were made \
+                     from the definition, which says less than a webhook knows: write a `template`"
+                );
+            }
+            let unchanging = self.operator.refused_changes(first).await?;
+            self.operator.plan.keep_rehearsed(&unchanging);
+            return self.operator.rehearse(first).await;
         }
         self.operator.rehearse_denials().await?;
         // If webhooks refuse the creation of objects, changes cannot be rehearsed either; the refusal is judged as a
         // wrong answer.
-        if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse().await }
+        if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse(FIRST).await }
+    }
+
+    /// Creates refused objects with other values for the same placeholders, a limited number of times. Objects that are
+    /// refused each time count as refused.
+    async fn draw_again(&mut self, mut filled: Filled) -> Filled {
+        filled.part();
+        for draw in 0..DRAWS {
+            if filled.refused.is_empty() {
+                break;
+            }
+            let mut again = self.bulk_once(Kind::Create, std::mem::take(&mut filled.refused), FIRST_DRAW + draw).await;
+            again.part();
+            filled.failures.extend(again.failures);
+            filled.refused = again.refused;
+            filled.invalid = filled.invalid.or(again.invalid);
+        }
+        filled
     }
 
     /// Deletes all objects, waits for finalizers, then deletes the namespaces.
@@ -55,7 +120,7 @@ impl Worker {
         let objects: Vec<u64> = self.slots.iter().filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect();
         let count = objects.len() as u64;
         let numbers = self.namespaces.numbers();
-        let failures = self.bulk(Kind::Delete, objects).await;
+        let failures = self.bulk(Kind::Delete, objects).await.failures;
         let canary = if self.canaries > 0 { self.operator.remove_canary().await } else { Ok(()) };
         let left = match failures.into_iter().next() {
             Some((_, failure)) => Err(failure.text),
@@ -69,7 +134,7 @@ impl Worker {
         if self.canaries > 0 {
             names.push(self.operator.plan.canary_place().0);
         }
-        if !self.operator.plan.is_namespaced() {
+        if !self.operator.plan.is_namespaced() || self.operator.plan.has_lasting_namespace() {
             names.clear();
         }
         for name in names {
@@ -85,37 +150,40 @@ impl Worker {
         left.map(|()| count).map_err(|problem| Error::Left { problem })
     }
 
-    /// Runs the same operation on many objects with bounded concurrency, and returns the objects on which every try
-    /// failed.
-    async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Vec<(u64, Failure)> {
-        let mut failures = Vec::new();
+    /// Runs the same operation on many objects with bounded concurrency, and again on the objects on which it failed.
+    async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Filled {
+        let mut all = Filled::default();
         for attempt in 0..BULK_TRIES {
             if attempt > 0 {
                 tokio::time::sleep(BULK_RETRY * attempt).await;
             }
-            failures = self.bulk_once(kind, objects).await;
-            objects = failures.iter().map(|&(object, _)| object).collect();
+            let once = self.bulk_once(kind, objects, 0).await;
+            all.refused.extend(once.refused);
+            all.failures = once.failures;
+            objects = all.failures.iter().map(|&(object, _)| object).collect();
             if objects.is_empty() {
                 break;
             }
         }
-        failures
+        all
     }
 
-    async fn bulk_once(&mut self, kind: Kind, objects: Vec<u64>) -> Vec<(u64, Failure)> {
-        let mut failures = Vec::new();
+    async fn bulk_once(&mut self, kind: Kind, objects: Vec<u64>, revision: u64) -> Filled {
+        let mut filled = Filled::default();
         let mut objects = objects.into_iter();
         loop {
             while self.tasks.len() < BULK_AT_ONCE
                 && let Some(object) = objects.next()
             {
-                self.begin(None, Operation { kind, object, revision: 0 });
+                self.begin(None, Operation { kind, object, revision });
             }
             match self.tasks.join_next().await {
-                None => return failures,
+                None => return filled,
                 Some(Ok(Event::Operation(finished))) => {
-                    if let Err(failure) = &finished.result {
-                        failures.push((finished.operation.object, failure.clone()));
+                    match &finished.result {
+                        Err(failure) => filled.failures.push((finished.operation.object, failure.clone())),
+                        Ok(done) if done.effect == Effect::Refused => filled.refused.push(finished.operation.object),
+                        Ok(_) => {}
                     }
                     self.finish(finished);
                 }

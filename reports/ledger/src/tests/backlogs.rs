@@ -143,18 +143,18 @@ fn what_a_quick_subject_lost_is_missed() {
 }
 
 /// An object is deleted before the subject has observed it. The versions are not missed if a write of the subject to
-/// the object was refused less than a deadline before, and they are missed if the refusal is older.
+/// the object was refused less than three deadlines before, and they are missed if the refusal is older.
 #[test]
 fn what_is_deleted_soon_after_a_refused_write_is_not_missed() {
     let mut ledger = ledger();
     for (uid, revision) in [("soon", 1), ("long-ago", 2), ("never", 3)] {
         commit(&mut ledger, 100, uid, revision);
     }
-    ledger.refused(RESOURCE, "default", "soon", 2500);
-    ledger.refused(RESOURCE, "default", "long-ago", 1500);
-    let _ = ledger.advance(3000).count();
+    ledger.refused(RESOURCE, "default", "soon", 3200);
+    ledger.refused(RESOURCE, "default", "long-ago", 2800);
+    let _ = ledger.advance(6000).count();
     for (uid, revision) in [("soon", 11), ("long-ago", 12), ("never", 13)] {
-        delete(&mut ledger, 3000, uid, revision);
+        delete(&mut ledger, 6000, uid, revision);
     }
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (2, 1));
 }

@@ -31,7 +31,8 @@ pub fn written(scenario: &Scenario) -> Vec<Written> {
         let deletes = mix.delete + mix.delete_collection > 0;
         let operations = [("CREATE", true), ("UPDATE", updates), ("DELETE", deletes)];
         let operations = operations.into_iter().filter(|(_, is_done)| *is_done).map(|(operation, _)| operation);
-        let labels = [("longhaul.dev/churn", scenario.seed.to_string()), (NAMESPACE_NAME, "lh-…".to_owned())];
+        let name = config.namespace.clone().unwrap_or_else(|| "lh-…".to_owned());
+        let labels = [("longhaul.dev/churn", scenario.seed.to_string()), (NAMESPACE_NAME, name)];
         let namespace = (config.scope != Some(churn::Scope::Cluster)).then(|| of(labels));
         all.push(Written { by: "churn", group, version, plural, operations: operations.collect(), namespace });
     }

@@ -31,6 +31,9 @@ static ABSENT: LazyLock<Regex> =
 /// Texts in the output of a program that expects the API server's address and a token where a Pod finds them.
 const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"];
 
+/// Words of a message about a missing flag.
+const REQUIRED: [&str; 4] = ["must be", "required", "missing", "not set"];
+
 /// Maximum number of lines of the program's output that are shown.
 const TOLD: usize = 6;
 
@@ -82,12 +85,23 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     if words.contains("leader election namespace") {
         let flag = ["leader-election-namespace", "leader-elect-resource-namespace", "leader-election-ns"];
         let flag = flag.into_iter().find(|flag| help.flags.contains_key(*flag) && !has(flag));
-        return flag.map(|flag| Mend::Word(format!("--{flag}=default")));
+        // Without a flag, the program reads its namespace where a Pod finds its service account.
+        return flag.map(|flag| Mend::Word(format!("--{flag}=default"))).or((!has_account).then_some(Mend::Account));
+    }
+    if let Some(flag) = required(words, help).filter(|flag| !has(flag)) {
+        return Some(Mend::Word(format!("--{flag}=default")));
     }
     if words.contains("k8s-webhook-server/serving-certs") {
         return Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}"));
     }
     None
+}
+
+/// A flag for a namespace that an error message names as missing. The values of other flags cannot be guessed.
+fn required<'h>(words: &str, help: &'h Help) -> Option<&'h str> {
+    let is_missed = |line: &&str| REQUIRED.iter().any(|word| line.contains(word));
+    let flags = || help.flags.keys().map(String::as_str).filter(|flag| flag.ends_with("namespace"));
+    words.lines().filter(is_missed).find_map(|line| flags().find(|flag| line.contains(flag)))
 }
 
 /// The relevant lines of the last output: the error and the lines after it, without usage lines; without an error, the
@@ -195,6 +209,15 @@ mod tests {
         let help = Help::read("  --leader-election-namespace string   where\n");
         let words = "unable to find leader election namespace: not running in-cluster";
         assert_eq!(mend(words, &[], &help, true), Some(Mend::Word("--leader-election-namespace=default".to_owned())));
+        assert_eq!(mend(words, &[], &Help::read(""), false), Some(Mend::Account));
+        let help = Help::read("  --operator-namespace string   where\n  --size string   how much\n");
+        let words = "Error: operator namespace must be specified using operator-namespace";
+        let mended = Some(Mend::Word("--operator-namespace=default".to_owned()));
+        assert_eq!(mend(words, &[], &help, true), mended);
+        assert_eq!(mend(words, &["--operator-namespace=a".to_owned()], &help, true), None);
+        assert_eq!(mend("Error: size must be set", &[], &help, true), None);
+        let words = "unable to find leader election namespace: not running in-cluster";
+        assert_eq!(mend(words, &[], &Help::read(""), true), None);
         let words = "open /tmp/k8s-webhook-server/serving-certs/tls.crt: no such file or directory";
         assert_eq!(mend(words, &[], &help, true), Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}")));
         let words = r#"{"error": "acquiring secret to update certificates: Secret \"hook-cert\" not found"}"#;

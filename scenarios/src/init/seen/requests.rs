@@ -72,12 +72,26 @@ pub(crate) fn filled(
     written.collect()
 }
 
-/// The fields of `spec` in the message of a refusal.
-pub(crate) fn refused_fields(why: &str) -> Vec<String> {
-    let mut fields: Vec<String> = CAUSE.captures_iter(why).map(|found| found[1].to_owned()).collect();
-    fields.dedup();
-    fields.truncate(FIELDS_MAX);
-    fields
+/// The fields of `spec` in the message of a refusal, each with the part of the message about it.
+pub(crate) fn causes(why: &str) -> Vec<(String, String)> {
+    let found: Vec<_> =
+        CAUSE.captures_iter(why).filter_map(|found| Some((found.get(0)?.start(), found.get(1)?))).collect();
+    let ends = found.iter().skip(1).map(|(start, _)| *start).chain([why.len()]);
+    let mut causes: Vec<(String, String)> = Vec::new();
+    for ((_, field), end) in found.iter().zip(ends) {
+        let about = why[field.end()..end].trim_start_matches(": ").trim_end_matches([',', ' ', ']']);
+        if causes.last().is_none_or(|(last, _)| last != field.as_str()) {
+            causes.push((field.as_str().to_owned(), about.to_owned()));
+        }
+    }
+    causes.truncate(FIELDS_MAX);
+    causes
+}
+
+/// The message of a refusal without the texts in quotes, which are other ones for another value of the same field.
+pub(crate) fn kind_of_refusal(why: &str) -> String {
+    let parts = why.split(['"', '`', '\'']).step_by(2);
+    parts.collect::<Vec<_>>().concat()
 }
 
 /// Whether a request serves leader election or events and not the program's work.
@@ -142,6 +156,14 @@ pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
 }
 
 const VERBS: [&str; 8] = ["list", "watch", "get", "create", "update", "patch", "delete", "deletecollection"];
+
+/// The namespace, if the program lists and watches the project's kinds in one namespace only.
+pub(crate) fn only_namespace(asks: &[Ask], is_own: &dyn Fn(&str) -> bool) -> Option<String> {
+    let looks = |ask: &&Ask| matches!(ask.verb, "list" | "watch") && ask.status < 300 && is_own(&ask.resource);
+    let mut looked = asks.iter().filter(looks);
+    let first = looked.next()?.namespace.clone()?;
+    looked.all(|ask| ask.namespace.as_ref() == Some(&first)).then_some(first)
+}
 
 /// The Lease that the program holds or tries to get.
 pub(crate) fn lease(asks: &[Ask]) -> Option<(String, String)> {
@@ -227,11 +249,31 @@ mod tests {
     #[test]
     fn a_refusal_names_its_fields() {
         let one = "Bundle.trust.example.com \"a\" is invalid: spec.sources[0]: Invalid value: \"object\": exactly one of the fields";
-        assert_eq!(refused_fields(one), ["spec.sources[0]"]);
+        let cause = |field: &str, why: &str| (field.to_owned(), why.to_owned());
+        assert_eq!(causes(one), [cause("spec.sources[0]", "Invalid value: \"object\": exactly one of the fields")]);
         let two = "admission webhook \"v.example.com\" denied the request: Shop \"a\" is invalid: [spec: Forbidden: one of spec.x must be set, \
                    spec.template.size: Required value]";
-        assert_eq!(refused_fields(two), ["spec", "spec.template.size"]);
-        assert_eq!(refused_fields("namespaces \"a\" not found"), Vec::<String>::new());
+        assert_eq!(
+            causes(two),
+            [cause("spec", "Forbidden: one of spec.x must be set"), cause("spec.template.size", "Required value")]
+        );
+        assert_eq!(causes("namespaces \"a\" not found"), Vec::new());
+        let of = |value: &str| format!("spec.version: Invalid value: \"{value}\": must be a valid semantic version");
+        assert_eq!(kind_of_refusal(&of("a")), kind_of_refusal(&of("b")));
+        assert_ne!(kind_of_refusal(&of("a")), kind_of_refusal("spec.version: Required value"));
+    }
+
+    #[test]
+    fn a_program_of_one_namespace_is_known_by_its_requests() {
+        let of = |resource: &str, namespace: Option<&str>| Ask {
+            namespace: namespace.map(str::to_owned),
+            ..ask("list", resource, 200)
+        };
+        let only = |asks: &[Ask]| only_namespace(asks, &|resource| resource == "shops");
+        assert_eq!(only(&[of("pods", None), of("shops", Some("a")), of("shops", Some("a"))]).as_deref(), Some("a"));
+        assert_eq!(only(&[of("shops", Some("a")), of("shops", Some("b"))]), None);
+        assert_eq!(only(&[of("shops", None)]), None);
+        assert_eq!(only(&[of("pods", Some("a"))]), None, "it says nothing of the project's kinds");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{OTHERS, is_asked_of_pods, is_of_controller_runtime, is_webhook_only};
+use super::{OTHERS, is_asked_of_pods, is_idle, is_of_controller_runtime, is_webhook_only};
 use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
@@ -28,11 +28,11 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     }
     let built_in = BUILT_IN.iter().find(|(resource, ..)| seen.ran() && seen.follows(resource));
     match (seen.best().filter(|_| seen.ran()), found.crd()) {
-        (Some(best), _) => seen_churn(text, found, best),
+        (Some(best), _) => seen_churn(text, found, seen, best),
         (None, Some(crd)) => match seen.reactions.iter().find(|one| one.kind == crd.kind && one.refused.is_none()) {
             Some(taken) if seen.ran() => {
                 line!(text, "# check: seen: an object like this was taken, and the program asked for nothing then.");
-                template(text, found, taken);
+                template(text, found, seen, taken);
             }
             _ => churn(text, found, crd),
         },
@@ -81,7 +81,7 @@ const BUILT_IN: [(&str, &str, &str); 4] = [
 ];
 
 /// Writes churn of the kind to which the program reacted most, with an accepted object.
-fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
+fn seen_churn(text: &mut String, found: &Found, seen: &Seen, best: &Reaction) {
     let from = best
         .from
         .as_ref()
@@ -111,14 +111,26 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
             "# check: seen: it looks for {resource} `{name}`, which does not exist: put one into a file and name the file under `with`."
         );
     }
-    template(text, found, best);
+    template(text, found, seen, best);
 }
 
 /// Writes churn of objects like an object that the observation created.
-fn template(text: &mut String, found: &Found, taken: &Reaction) {
+fn template(text: &mut String, found: &Found, seen: &Seen, taken: &Reaction) {
     line!(text, "churn:");
     line!(text, "  resource: {}", quoted(&taken.churned));
     line!(text, "  population: 50");
+    if is_idle(seen) {
+        line!(
+            text,
+            "  # Objects are only changed: a program that looks once a minute does not see an object that is gone by then."
+        );
+        line!(text, "  mix: {{update: 1}}");
+    }
+    let is_namespaced = !found.crds.iter().any(|crd| crd.resource() == taken.churned && crd.is_cluster_wide);
+    if let Some(only) = seen.only.as_ref().filter(|_| is_namespaced) {
+        line!(text, "  # seen: it looks at objects in this namespace alone.");
+        line!(text, "  namespace: {}", quoted(only));
+    }
     line!(text, "  # The warm-up measures how many changes a second it sustains; the run takes half of that.");
     line!(text, "  rate: {RATE}");
     if found.made.iter().any(|(name, _)| *name == WITH) {

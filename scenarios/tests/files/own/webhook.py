@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Webhooks for Caches, for tests. `/mutate-caches` sets a missing `spec.mode`. `/validate-caches` requires a mode and a size of 1 to 10,
-and refuses a changed mode.
+and refuses a changed mode. `/convert` changes nothing but the version of an object.
 
 The webhooks answer as controller-runtime does, without a Content-Type. The variable BUG names a mistake: `allows` admits everything,
 `denies` refuses every other Cache, `fails` answers every other review with HTTP 500. Needs Python 3.9 or newer and nothing else.
@@ -47,13 +47,21 @@ def answer(path, request):
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 
+def converted(request):
+    objects = [{**one, "apiVersion": request["desiredAPIVersion"]} for one in request["objects"]]
+    response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}
+
+
 class Reviews(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         failed = BUG == "fails" and every_other()
-        body = b"" if failed else json.dumps(answer(self.path.split("?")[0], review["request"])).encode()
+        path, request = self.path.split("?")[0], review["request"]
+        said = converted(request) if path == "/convert" else answer(path, request)
+        body = b"" if failed else json.dumps(said).encode()
         self.send_response(500 if failed else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
