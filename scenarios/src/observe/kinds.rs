@@ -73,8 +73,10 @@ pub(super) async fn steps(
         let trial = trials.iter().find(|trial| trial.crd.kind == steps[best].kind);
         if let Some(trial) = trial {
             let own = apart(&steps[best].template, &written(found, world, seen));
-            if several(world, &trial.crd, &steps[best], &own).await?.is_none() {
-                steps[best].template = own;
+            if own != steps[best].template
+                && let Some(again) = made_again(world, program, &trial.crd, &steps[best], own).await?
+            {
+                steps[best] = again;
             }
             change(world, program, &trial.crd, &mut steps[best]).await?;
             restore(world, program, &mut steps[best]).await?;
@@ -84,6 +86,28 @@ pub(super) async fn steps(
         }
     }
     Ok(steps)
+}
+
+/// Creates another object of the kind, from a template in which the object names objects of its own, and counts its
+/// children. `None` if it is refused.
+async fn made_again(
+    world: &mut World,
+    program: &mut Program,
+    crd: &Crd,
+    step: &Step,
+    template: Value,
+) -> Result<Option<Step>> {
+    let name = format!("{}-own", step.name);
+    let Ok(object) = loadgen::churn::example(&template, &crd.api_version(), &step.namespace, &name) else {
+        return Ok(None);
+    };
+    let Ok(after) = world.api.create(&object, Some(&step.namespace), false).await? else { return Ok(None) };
+    let uid = after["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    let mut again = Step { name, uid, template, after, made: Vec::new(), ..step.clone() };
+    again.began_us = began_us(&again, world);
+    program.rest(world, NOTICE, ONE_MAX, QUIET).await;
+    look(world, &mut again).await?;
+    Ok(Some(again))
 }
 
 /// The names of the objects that the program wrote.
