@@ -118,8 +118,8 @@ pub struct KindOf {
     pub api_version: String,
     pub kind: String,
     pub is_namespaced: bool,
-    /// Whether a `CustomResourceDefinition` defines the resource.
-    pub is_custom: bool,
+    /// The `CustomResourceDefinition` of the resource; none for a built-in resource.
+    pub definition: Option<serde_json::Value>,
 }
 
 /// A running API server. Dropping a `Server` stops it at once; [`Server::shutdown`] lets open requests finish.
@@ -220,11 +220,13 @@ impl Server {
     pub fn kind_of(&self, resource: &str) -> Option<KindOf> {
         let catalogue = self.cluster.catalogue();
         let found = catalogue.by_full_name(resource)?;
+        let definitions = catalogue.by_full_name("customresourcedefinitions.apiextensions.k8s.io");
+        let definitions = definitions.and_then(|definitions| self.cluster.get(definitions, "", resource));
         Some(KindOf {
             api_version: found.storage_version().api_version.to_string(),
             kind: found.kind.to_string(),
             is_namespaced: found.namespaced,
-            is_custom: found.custom,
+            definition: definitions.filter(|_| found.custom).map(|version| version.value()),
         })
     }
 

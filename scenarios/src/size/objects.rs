@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mock_kube::KindOf;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Number of objects in a namespace, as in a cluster with many tenants.
 pub(crate) const PER_NAMESPACE: u64 = 100;
@@ -138,9 +138,28 @@ impl Maker<'_> {
                 object["endpoints"] = json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]);
                 object["ports"] = json!([{"port": 8080, "protocol": "TCP", "name": "http"}]);
             }
-            _ if self.kind.is_custom => object["spec"] = json!({}),
-            _ => {}
+            _ => {
+                for (field, value) in self.generated(object) {
+                    object[field] = value;
+                }
+            }
         }
+    }
+
+    /// The fields of a custom object that its schema requires, and its `spec`. An empty `spec` if the schema does not
+    /// describe a required field enough.
+    fn generated(&self, object: &Value) -> Map<String, Value> {
+        let Some(definition) = &self.kind.definition else { return Map::new() };
+        let version = self.kind.api_version.rsplit('/').next().unwrap_or_default();
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let generated = loadgen::churn::generate(definition, version).ok().and_then(|(template, _)| {
+            loadgen::churn::example(&template, &self.kind.api_version, text("namespace"), text("name")).ok()
+        });
+        let Some(Value::Object(mut fields)) = generated else {
+            return Map::from_iter([("spec".to_owned(), json!({}))]);
+        };
+        fields.retain(|field, _| !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()));
+        fields
     }
 
     /// Pads the object to its size: with the annotation of kubectl, and with data if its kind has a `data` field.
@@ -224,7 +243,7 @@ mod tests {
     use super::*;
 
     fn kind(api_version: &str, kind: &str, is_namespaced: bool) -> KindOf {
-        KindOf { api_version: api_version.to_owned(), kind: kind.to_owned(), is_namespaced, is_custom: false }
+        KindOf { api_version: api_version.to_owned(), kind: kind.to_owned(), is_namespaced, definition: None }
     }
 
     /// Objects have the wanted size, whatever their kind, and differ from each other.
@@ -249,6 +268,24 @@ mod tests {
             assert_eq!(one, maker.object(0, Some("u")), "the same seed gives the same object");
             assert_eq!(one["metadata"]["namespace"].is_string(), kind.is_namespaced);
         }
+    }
+
+    /// A custom object has the fields that its schema requires, because a program may rely on them.
+    #[test]
+    fn custom_objects_have_their_required_fields() {
+        let spec = json!({"type": "object", "required": ["image"], "properties": {"image": {"type": "string", "minLength": 3}}});
+        let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec}});
+        let definition = json!({"spec": {
+            "group": "example.com",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        }});
+        let kind = KindOf { definition: Some(definition), ..kind("example.com/v1", "Widget", true) };
+        let object = Maker { kind: &kind, seed: 7, bytes: 10 << 10 }.object(3, None);
+        assert!(object["spec"]["image"].as_str().is_some_and(|image| image.len() >= 3), "{object:#}");
+        assert!((10_000..=10_240).contains(&object.to_string().len()));
+        assert_eq!(object["metadata"]["name"].as_str().map(|name| name.ends_with("000003")), Some(true));
     }
 
     /// A quarter of the Secrets are releases of Helm, with labels by which a selector finds them.

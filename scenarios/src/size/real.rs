@@ -62,7 +62,7 @@ async fn fill(api: &Arc<Api>) {
         api_version: "v1".to_owned(),
         kind: "Secret".to_owned(),
         is_namespaced: true,
-        is_custom: false,
+        definition: None,
     });
     for number in 0..STEP.objects.div_ceil(objects::PER_NAMESPACE) {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace(number)}});
