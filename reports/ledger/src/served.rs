@@ -69,8 +69,8 @@ impl Served {
 
 impl OfResource {
     /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Two facts
-    /// show a queue. The subject served objects in the first half of the time from `since_ms` to `now_ms`. New objects
-    /// that it first observed in the second half had all been created in the first half or before. Only new objects
+    /// show a queue. The subject served objects in the first half of the time from `since_ms` to `now_ms`, or it served
+    /// its first object of all in the second half, as after a slow start. New objects that it first observed in the second half had all been created in the first half or before. Only new objects
     /// show how long the queue is: an object that is in the queue already gets a further version just before its turn.
     /// The second half leaves time for an object that a refused write sent to the end of the queue again.
     pub fn has_queue(&self, since_ms: u64, now_ms: u64) -> bool {
@@ -78,7 +78,8 @@ impl OfResource {
         let mut late = self.firsts.iter().rev().take_while(|first| first.t_ms >= middle_ms).peekable();
         late.peek().is_some()
             && late.all(|first| first.since_ms <= middle_ms)
-            && self.times_ms.iter().any(|t_ms| (since_ms..middle_ms).contains(t_ms))
+            && (self.times_ms.iter().any(|t_ms| (since_ms..middle_ms).contains(t_ms))
+                || self.times_ms.iter().all(|t_ms| *t_ms >= middle_ms))
     }
 
     /// The number of objects served in each quarter of a time range.

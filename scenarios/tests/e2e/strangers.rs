@@ -211,7 +211,16 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
         let text = text.replace("HOOK: \"\"", &format!("HOOK: \"\", PAGE: \"{port}\", READY: \"{status}\""));
         std::fs::write(&file, text.replace("startTimeout: 10s", "startTimeout: 5s")).unwrap();
         let soak = play(&path, "webhook.yaml", ("    cwd: .\n", &format!("    cwd: .\n{ready}")), &[]);
-        assert_eq!(soak.code(), Some(if missing.is_some() { 3 } else { 0 }), "{ready}: {}", soak.story());
+        // On a busy machine, a subject that is never ready leaves the run undecided instead of invalid.
+        let is_busy = soak.stdout().contains("The machine was busy");
+        let expected = if missing.is_none() {
+            0
+        } else if is_busy {
+            2
+        } else {
+            3
+        };
+        assert_eq!(soak.code(), Some(expected), "{ready}: {}", soak.story());
         assert!(missing.is_none_or(|text| soak.stdout().contains(text)), "{ready}: {}", soak.story());
     }
 }

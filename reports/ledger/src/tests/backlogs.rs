@@ -127,6 +127,20 @@ fn an_object_that_is_always_in_the_queue_does_not_hide_the_queue() {
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
 }
 
+/// Twenty objects exist at the start. The subject serves the first after twelve seconds, and then one a second. An object
+/// that is deleted before its turn is not missed.
+#[test]
+fn what_a_slow_start_left_in_the_queue_is_not_missed() {
+    let mut ledger = ledger();
+    (1..=20).for_each(|at| commit(&mut ledger, at, &format!("u{at}"), at));
+    for second in 12..=20 {
+        observe(&mut ledger, second * 1000, &format!("u{}", second - 11), second - 11);
+        let _ = ledger.advance(second * 1000 + 20).count();
+    }
+    delete(&mut ledger, 20_030, "u15", 100);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
+}
+
 /// The subject serves at once whatever it saw. It lost one object, which is deleted after the deadline.
 #[test]
 fn what_a_quick_subject_lost_is_missed() {
