@@ -141,6 +141,18 @@ fn what_a_slow_start_left_in_the_queue_is_not_missed() {
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
 }
 
+/// Twenty objects exist at the start. The subject serves them all at once after twelve seconds, but for one. This object
+/// is missed.
+#[test]
+fn what_a_quick_subject_lost_after_a_slow_start_is_missed() {
+    let mut ledger = ledger();
+    (1..=20).for_each(|at| commit(&mut ledger, at, &format!("u{at}"), at));
+    (1..=20).filter(|at| *at != 15).for_each(|at| observe(&mut ledger, 12_000 + at, &format!("u{at}"), at));
+    let _ = ledger.advance(20_020).count();
+    delete(&mut ledger, 20_030, "u15", 100);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (1, 0));
+}
+
 /// The subject serves at once whatever it saw. It lost one object, which is deleted after the deadline.
 #[test]
 fn what_a_quick_subject_lost_is_missed() {
