@@ -20,6 +20,7 @@ mod html;
 mod junit;
 mod markdown;
 mod openmetrics;
+mod otlp;
 mod size;
 pub(crate) mod table;
 mod terminal;
@@ -35,6 +36,7 @@ pub use html::{compare_html, diff_html, gate_html, html, running_html, size_html
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;
+pub use otlp::otlp;
 pub use size::{size, size_beside, size_markdown};
 pub use terminal::{Colour, terminal};
 
@@ -48,7 +50,8 @@ struct Renderer {
 }
 
 /// The renderers of reports, in the order in which their files are written.
-const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
+const RENDERERS: [Renderer; 7] =
+    [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW, otlp::ROW];
 
 /// The names of the reports in a run's directory, and the purpose of each report.
 pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -68,7 +71,7 @@ pub enum Error {
     JUnit(#[from] quick_junit::SerializeError),
     #[error("render {}", file::OPENMETRICS)]
     OpenMetrics(#[from] std::fmt::Error),
-    #[error("render {} or {}", file::VERDICT, file::CTRF)]
+    #[error("render {}, {} or {}", file::VERDICT, file::CTRF, file::OTLP)]
     Json(#[from] serde_json::Error),
     #[error("append the report to {path}")]
     Summary {
