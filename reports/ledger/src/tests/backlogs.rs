@@ -141,6 +141,26 @@ fn what_a_slow_start_left_in_the_queue_is_not_missed() {
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
 }
 
+/// Twenty objects exist at the start. The subject serves one of them every 300 ms, and new objects at once, as a priority
+/// queue does. An object of the start that is deleted before its turn is not missed; a new object that is lost is missed.
+#[test]
+fn what_a_priority_queue_has_not_served_yet_is_not_missed() {
+    let mut ledger = ledger();
+    (1..=20).for_each(|at| commit(&mut ledger, at, &format!("u{at}"), at));
+    for step in 1..=18 {
+        observe(&mut ledger, step * 300, &format!("u{step}"), step);
+        commit(&mut ledger, step * 300 + 10, &format!("new{step}"), 40 + step);
+        if step != 9 {
+            observe(&mut ledger, step * 300 + 20, &format!("new{step}"), 40 + step);
+        }
+        let _ = ledger.advance(step * 300 + 30).count();
+    }
+    delete(&mut ledger, 5500, "u20", 200);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
+    delete(&mut ledger, 8000, "new9", 201);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (1, 1));
+}
+
 /// Twenty objects exist at the start. The subject serves them all at once after twelve seconds, but for one. This object
 /// is missed.
 #[test]
