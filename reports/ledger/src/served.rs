@@ -71,8 +71,9 @@ impl OfResource {
     /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Each of the
     /// following facts shows a queue.
     ///
-    /// - The subject first observed an object that is at least as old in the last quarter of this time. A priority queue,
-    ///   as in controller-runtime, serves new objects at once while the objects of the first list still wait.
+    /// - The subject first observed an object that is at least as old in the last quarter of this time, or soon after it.
+    ///   A priority queue, as in controller-runtime, serves new objects at once while the objects of the first list still
+    ///   wait.
     /// - The subject served objects in the first half of this time. New objects that it first observed in the second
     ///   half had all been created in the first half or before. Only new objects show how long the queue is: an object
     ///   that is in the queue already gets a further version just before its turn. The second half leaves time for an
@@ -86,7 +87,8 @@ impl OfResource {
             self.times_ms.iter().all(|t_ms| *t_ms >= middle_ms)
                 && self.firsts.back().is_some_and(|first| first.t_ms >= last_quarter_ms)
         };
-        let is_old = |first: &First| first.since_ms <= since_ms && first.t_ms >= last_quarter_ms;
+        let soon_ms = last_quarter_ms..=now_ms.saturating_add(long_ms / 2);
+        let is_old = |first: &First| first.since_ms <= since_ms && soon_ms.contains(&first.t_ms);
         if self.firsts.iter().any(is_old) {
             return true;
         }
