@@ -159,6 +159,8 @@ pub struct Hanging {
     pub held: Vec<Held>,
     /// Objects and finalizers that have no row because of the maximum number of rows.
     pub more: u64,
+    /// Objects of which a write of the subject was refused in the run.
+    pub refused: u64,
 }
 
 /// A finalizer that keeps an object from being deleted.

@@ -26,6 +26,8 @@ type Key = (String, String, String);
 #[derive(Debug, Default)]
 pub(super) struct Failing {
     rows: BTreeMap<Key, Row>,
+    /// Number of objects with a refused write; an object counts again after a successful write.
+    refused: u64,
     swept_ms: u64,
 }
 
@@ -52,6 +54,7 @@ impl Failing {
         if row.succeeded() {
             *refusals = Refusals::default();
         } else if row.status >= 400 {
+            self.refused += u64::from(refusals.times == 0);
             refusals.times += 1;
             refusals.last_ms = ended_ms;
             refusals.status = row.status;
@@ -65,6 +68,11 @@ impl Failing {
             self.rows.retain(|_, row| now_ms.saturating_sub(row.tries.last_ms) < OLD_MS);
         }
         self.rows.len() < OBJECTS_MAX
+    }
+
+    /// The number of objects with a refused write in the whole run.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// The refusals of an object whose last write was refused. Includes objects of other kinds with the same name,

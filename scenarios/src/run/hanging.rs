@@ -45,7 +45,7 @@ pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock, failing:
         }
     }
     let owners = Owners::of(scenario);
-    let mut hanging = Hanging::default();
+    let mut hanging = Hanging { refused: failing.refused(), ..Hanging::default() };
     for (resource, path) in resources {
         match list(api, &path, false).await {
             Ok(items) => owners.sort(&resource, &items, SystemTime::now(), failing, &mut hanging),

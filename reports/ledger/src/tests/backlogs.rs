@@ -181,7 +181,9 @@ fn older_objects_prove_the_queue_of_a_deleted_one() {
         delete(&mut ledger, 5500, "u15", 200);
         assert_eq!(ledger.counts().missed + ledger.counts().queued, 0, "not decided yet");
         for at in (1..=20).filter(|at| *at != 15) {
-            older_ms.into_iter().for_each(|t_ms| observe(&mut ledger, t_ms + at, &format!("u{at}"), at));
+            if let Some(t_ms) = older_ms {
+                observe(&mut ledger, t_ms + at, &format!("u{at}"), at);
+            }
         }
         let _ = ledger.finish(30_000).count();
         assert_eq!((ledger.counts().missed, ledger.counts().queued), (missed, queued), "{older_ms:?}");

@@ -20,6 +20,8 @@ const DEADLINE_MIN_MS: u64 = 5000;
 /// `util/workqueue/default_rate_limiters.go`).
 const BACK_OFF_MS: u64 = 5;
 const BACK_OFF_MAX_MS: u64 = 1_000_000;
+/// If at most this share of the objects with refused writes hang, the subject repeats refused writes: one in so many.
+const FEW: u64 = 20;
 /// Number of failures, in addition to refused writes, that a controller may have had for each object. Examples of such
 /// failures are a failed read, or a refused child with another name.
 const UNSEEN: u64 = 3;
@@ -109,6 +111,17 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
             millis(first.for_ms),
             millis(deadline_ms)
         );
+        // A controller that failed at each earlier try, perhaps without a write, waits longer than a run of a minute.
+        let is_refused = |row: &&Held| row.refusals.is_some();
+        if own.iter().all(is_refused) && stuck.saturating_mul(FEW) <= hanging.refused {
+            let text = format!(
+                "{text} Its last write was refused, as were writes of {} other objects, which do not hang. After further failures a controller on client-go \
+                 waits up to {}; a longer drain decides.",
+                count(hanging.refused - stuck),
+                millis(BACK_OFF_MAX_MS)
+            );
+            return (Verdict::Inconclusive, stuck, text);
+        }
         return (Verdict::Fail, stuck, text);
     }
     if let Some(first) = told.first() {

@@ -22,11 +22,15 @@ fn refused(times: u64, last_ms: u64) -> Held {
 }
 
 fn judged(held: Vec<Held>, budgets: Option<&str>) -> Judgement {
+    judged_of(Hanging { held, ..Hanging::default() }, budgets)
+}
+
+fn judged_of(hanging: Hanging, budgets: Option<&str>) -> Judgement {
     let mut example = Example::clean();
     if let Some(budgets) = budgets {
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
     }
-    let hanging = Hanging { read_ms: 159_000, objects: 500, held, ..Hanging::default() };
+    let hanging = Hanging { read_ms: 159_000, objects: 500, ..hanging };
     example.objects = Some(Objects { hanging: Some(hanging), ..Objects::default() });
     example.judged()
 }
@@ -89,6 +93,23 @@ fn who_was_refused_many_times_may_still_be_waiting() {
         let is_charged = charged.refusals.as_ref().is_some_and(|refusals| refusals.times < 100);
         assert_eq!(judged(vec![charged], None).verdict == Verdict::Fail, is_charged);
     }
+}
+
+/// One of forty objects with a refused write hangs: the subject repeats such writes, and this object may wait for long.
+/// If five of forty hang, the subject forgets refused writes.
+#[test]
+fn a_single_refused_object_among_many_is_not_decided() {
+    let of = |held: Vec<Held>, refused: u64| judged_of(Hanging { held, refused, ..Hanging::default() }, None);
+    let one = || vec![refused(1, 100_000)];
+    let few = of(one(), 40);
+    let (verdict, text) = said(&few);
+    assert_eq!(verdict, Verdict::Inconclusive, "{text}");
+    let end = "as were writes of 39 other objects, which do not hang. After further failures a controller on client-go waits up to 16 min 40 s; a longer drain decides.";
+    assert!(text.ends_with(end), "{text}");
+    assert_eq!(said(&of(one(), 8)).0, Verdict::Fail);
+    let five = (0..5).map(|at| Held { object: format!("n/{at}"), ..refused(1, 100_000) }).collect();
+    assert_eq!(said(&of(five, 40)).0, Verdict::Fail);
+    assert_eq!(said(&of(vec![held("n/b", PutOn::Subject, 42_000)], 40)).0, Verdict::Fail, "no write was refused");
 }
 
 /// A controller that fails at each try without a refused write doubles its pauses, and is refused once after that.

@@ -8,6 +8,9 @@
 //! Counting begins with the first quiet second: a whole second with no more requests than the limit allows, at or after
 //! the second of the subject's first write. If the subject writes nothing, its first quiet second counts. If the first
 //! half of the load has no quiet second, counting begins at the start of the warm-up.
+//!
+//! With `churn: {rate: auto}`, the harness writes ever faster in the warm-up to find the rate that the subject sustains.
+//! Then the warm-up does not count either.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +31,7 @@ impl Rule for Most {
     const WORD: Option<Word> = Some(Word::TooManyRequests);
 
     fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
-        let quiet_ms = quiet_ms(record, asked, *limit);
+        let quiet_ms = quiet_ms(record, asked, *limit).max(sought_until_ms(record));
         let times_ms: Vec<u64> =
             asked.rows.iter().map(|row| row.t_ms).filter(|t_ms| *t_ms > 0 && *t_ms >= quiet_ms).collect();
         let (requests, from_ms) = most_in_window(&times_ms);
@@ -47,6 +50,14 @@ impl Rule for Most {
             format!("at most {} requests in {}, from {} on.{start}", count(requests), millis(long_ms), millis(from_ms));
         findings.push(Name::of::<Self>(), verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);
     }
+}
+
+/// The end of the warm-up, if the harness sought the rate of the churn in it; otherwise 0.
+fn sought_until_ms(record: &Record) -> u64 {
+    let churn = &record.manifest.scenario["churn"];
+    let churns = churn.as_array().map_or(std::slice::from_ref(churn), Vec::as_slice);
+    let is_sought = churns.iter().any(|churn| churn["rate"] == "auto");
+    if is_sought { record.manifest.phases.warm_up_ms } else { 0 }
 }
 
 /// When counting of requests begins: at the first quiet second, or at 0 if there is none.
@@ -130,6 +141,25 @@ mod tests {
             status: 201,
             ..list(first + at, from_ms + at * 1000 / number, 0)
         })
+    }
+
+    /// Requests of a warm-up that sought the highest rate are not judged, and later requests are.
+    #[test]
+    fn a_warm_up_that_sought_the_rate_is_not_counted() {
+        let verdict = |rate: &str, from_ms: u64| {
+            let mut example = Example::clean();
+            example.manifest.scenario = serde_json::json!({"churn": {"rate": rate}});
+            example.manifest.budgets =
+                serde_json::from_value(serde_json::json!({"requests": {"rate": "2/s"}})).unwrap();
+            let quiet = list(1, 1500, 0);
+            let busy = (0..50).map(|id| list(id + 2, from_ms + id * 20, id));
+            example.requests = Some(std::iter::once(quiet).chain(busy).collect());
+            let judgement = judge(&example.opened());
+            judgement.words.iter().any(|word| word.to_string() == "too-many-requests")
+        };
+        let warm_up_ms = Example::clean().manifest.phases.warm_up_ms;
+        assert!(verdict("10/s", warm_up_ms - 2000) && !verdict("auto", warm_up_ms - 2000));
+        assert!(verdict("auto", warm_up_ms + 2000));
     }
 
     /// The start of the load is not judged: creating fifty objects with fourteen children each needs 480 requests per
