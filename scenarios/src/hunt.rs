@@ -191,12 +191,11 @@ async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -> Result<Op
         ));
         let mut known = Known { reference, findings: Vec::new(), times: Vec::new(), plays, quiet_ms };
         for sign in known.plays.iter().flat_map(|played| &played.judged) {
-            match known.findings.iter().position(|one| one.is_like(sign)) {
-                Some(place) => known.times[place] += 1,
-                None => {
-                    known.findings.push(sign.clone());
-                    known.times.push(1);
-                }
+            if let Some(place) = known.findings.iter().position(|one| one.is_like(sign)) {
+                known.times[place] += 1;
+            } else {
+                known.findings.push(sign.clone());
+                known.times.push(1);
             }
         }
         return Ok(Some(known));
@@ -465,12 +464,16 @@ impl Course<'_> {
 /// A number for the course of a play: its kinds of writes with their answers, and the objects at its end.
 fn shape(played: &Played) -> u64 {
     let mut hasher = DefaultHasher::new();
-    counted(&played.audit).keys().for_each(|signature| signature.hash(&mut hasher));
+    for signature in counted(&played.audit).keys() {
+        signature.hash(&mut hasher);
+    }
     let refused = played.audit.writes.iter().filter(|write| write.status >= 300);
     let refused: BTreeSet<(String, u16)> =
         refused.map(|write| (Signature::of(write).describe(), write.status)).collect();
     refused.hash(&mut hasher);
-    normal::objects(&played.audit.objects).keys().for_each(|key| key.hash(&mut hasher));
+    for key in normal::objects(&played.audit.objects).keys() {
+        key.hash(&mut hasher);
+    }
     hasher.finish()
 }
 

@@ -95,7 +95,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     for (number, command) in arguments.beside.iter().enumerate() {
         let words = shlex::split(command).filter(|words| !words.is_empty());
         let words = words.with_context(|| format!("--beside '{command}': this is no command"))?;
-        beside(&mut file, number, words).with_context(|| format!("--beside '{command}'"))?;
+        beside(&mut file, number, &words).with_context(|| format!("--beside '{command}'"))?;
     }
     let text = Value::Object(file.clone()).to_string();
     Source::instead(&path, &text, arguments.outside.reach())?;
@@ -127,7 +127,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
 }
 
 /// Adds a program beside the subject's own.
-fn beside(file: &mut Map<String, Value>, number: usize, words: Vec<String>) -> Result<()> {
+fn beside(file: &mut Map<String, Value>, number: usize, words: &[String]) -> Result<()> {
     let command = file.get_mut("subject").and_then(|subject| subject.get_mut("command"));
     let Some(command) = command else { bail!("the subject must be a `command`") };
     if command.is_array() {
@@ -162,8 +162,8 @@ mod tests {
     #[test]
     fn a_program_beside_is_a_process() {
         let mut file = json!({"subject": {"command": ["./manager", "-v"]}}).as_object().cloned().unwrap();
-        beside(&mut file, 0, vec!["kcm".to_owned()]).unwrap();
-        beside(&mut file, 1, vec!["other".to_owned(), "-x".to_owned()]).unwrap();
+        beside(&mut file, 0, &["kcm".to_owned()]).unwrap();
+        beside(&mut file, 1, &["other".to_owned(), "-x".to_owned()]).unwrap();
         let processes = json!([
             {"name": "subject", "run": ["./manager", "-v"]},
             {"name": "beside-1", "run": ["kcm"]},
@@ -171,6 +171,6 @@ mod tests {
         ]);
         assert_eq!(file["subject"]["command"], json!({"processes": processes}));
         let mut service = json!({"subject": {"service": {}}}).as_object().cloned().unwrap();
-        assert!(beside(&mut service, 0, vec!["x".to_owned()]).is_err());
+        assert!(beside(&mut service, 0, &["x".to_owned()]).is_err());
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn reference() -> Reference {
-        let plays = [play(json!({"ready": 1, "t": "a"}), 2), play(json!({"ready": 1, "t": "b"}), 3)];
+        let plays = [play(&json!({"ready": 1, "t": "a"}), 2), play(&json!({"ready": 1, "t": "b"}), 3)];
         Reference::of(&plays)
     }
 
@@ -145,17 +145,17 @@ mod tests {
     /// A play like the references has no sign, also if a masked value differs.
     #[test]
     fn a_right_play_has_no_sign() {
-        assert_eq!(told(&play(json!({"ready": 1, "t": "zzz"}), 3)), Vec::<String>::new());
-        assert_eq!(told(&play(json!({"ready": 1, "t": null}), 1)), Vec::<String>::new());
+        assert_eq!(told(&play(&json!({"ready": 1, "t": "zzz"}), 3)), Vec::<String>::new());
+        assert_eq!(told(&play(&json!({"ready": 1, "t": null}), 1)), Vec::<String>::new());
     }
 
     #[test]
     fn each_difference_is_a_sign() {
-        assert_eq!(told(&play(json!({"ready": 2}), 2)), ["Field caches.x status.ready"]);
-        assert_eq!(told(&play(json!({}), 2)), ["Field caches.x status.ready"]);
-        assert_eq!(told(&play(json!({"ready": 1, "new": 1}), 2)), ["Field caches.x status.new"]);
-        assert_eq!(told(&play(json!({"ready": 1}), 4)), ["Made pods "]);
-        let mut more = play(json!({"ready": 1}), 2);
+        assert_eq!(told(&play(&json!({"ready": 2}), 2)), ["Field caches.x status.ready"]);
+        assert_eq!(told(&play(&json!({}), 2)), ["Field caches.x status.ready"]);
+        assert_eq!(told(&play(&json!({"ready": 1, "new": 1}), 2)), ["Field caches.x status.new"]);
+        assert_eq!(told(&play(&json!({"ready": 1}), 4)), ["Made pods "]);
+        let mut more = play(&json!({"ready": 1}), 2);
         let other = json!({"metadata": {"name": "b", "namespace": "n"}});
         more.objects.push(Object { resource: "caches.x".to_owned(), object: other.clone() });
         assert_eq!(told(&more), ["Additional caches.x "]);
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(told(&more), ["Missing caches.x "], "another object instead is one difference");
         let events = Audit {
             objects: vec![Object { resource: "events".to_owned(), object: other }],
-            ..play(json!({"ready": 1}), 2)
+            ..play(&json!({"ready": 1}), 2)
         };
         assert_eq!(told(&events), ["Missing caches.x "], "events are no objects of the comparison");
     }

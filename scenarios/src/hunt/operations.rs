@@ -165,7 +165,7 @@ fn phase(file: &Map<String, Value>, name: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn operations(file: Value) -> Result<Operations, String> {
+    fn operations(file: &Value) -> Result<Operations, String> {
         Operations::of(file.as_object().unwrap())
     }
 
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn churn_becomes_a_script() {
         let file = json!({"churn": [{"resource": "caches.x/v1", "template": {"kind": "Cache"}, "population": 50, "rate": "auto"}]});
-        let operations = operations(file).unwrap();
+        let operations = operations(&file).unwrap();
         let mut extents = vec![Extent::ALL];
         while let Some(extent) = extents.pop() {
             let script = parsed(operations.script(extent));
@@ -194,7 +194,7 @@ mod tests {
     fn the_first_accepted_sample_is_the_template() {
         let of = |templates: Value| {
             let file = json!({"churn": {"resource": "r/v1", "templates": templates}});
-            operations(file).unwrap().script(Extent::ALL)["template"].clone()
+            operations(&file).unwrap().script(Extent::ALL)["template"].clone()
         };
         assert_eq!(of(json!([{"file": "bad.yaml", "expect": "denied"}, {"file": "a.yaml"}])), "a.yaml");
         assert_eq!(of(json!(["b.yaml"])), "b.yaml");
@@ -205,7 +205,7 @@ mod tests {
     fn a_script_of_the_user_stays() {
         let steps = json!([{"at": "1s", "create": "x"}]);
         let file = json!({"phases": {"warmUp": "1s", "steady": "9s"}, "script": {"resource": "r/v1", "steps": steps}});
-        let operations = operations(file).unwrap();
+        let operations = operations(&file).unwrap();
         assert!(!operations.can_shrink());
         assert_eq!(operations.script(Extent::ALL)["steps"], steps);
         assert_eq!(operations.phases(2000).1, 12_000);
@@ -213,6 +213,6 @@ mod tests {
 
     #[test]
     fn without_load_the_error_says_what_to_write() {
-        assert!(operations(json!({})).unwrap_err().contains("`churn` nor `script`"));
+        assert!(operations(&json!({})).unwrap_err().contains("`churn` nor `script`"));
     }
 }

@@ -107,7 +107,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A play with one Cache and its numbers.
-    pub(crate) fn play(status: Value, created: u64) -> Audit {
+    pub(crate) fn play(status: &Value, created: u64) -> Audit {
         let cache = json!({"metadata": {"name": "a", "namespace": "n"}, "status": status});
         let changes = Changes { created, deleted: 1, most: 2 };
         Audit {
@@ -122,9 +122,9 @@ pub(crate) mod tests {
     #[test]
     fn what_flips_is_masked() {
         let plays = [
-            play(json!({"ready": 1, "token": "a"}), 2),
-            play(json!({"ready": 1, "token": "b"}), 3),
-            play(json!({"ready": 1, "more": true, "token": "c"}), 2),
+            play(&json!({"ready": 1, "token": "a"}), 2),
+            play(&json!({"ready": 1, "token": "b"}), 3),
+            play(&json!({"ready": 1, "more": true, "token": "c"}), 2),
         ];
         let reference = Reference::of(&plays);
         let expected = &reference.objects["caches.x n/a"];
@@ -140,7 +140,7 @@ pub(crate) mod tests {
     /// An object that only some plays have is expected in none.
     #[test]
     fn an_object_of_some_plays_is_loose() {
-        let (mut one, other) = (play(json!({}), 1), play(json!({}), 1));
+        let (mut one, other) = (play(&json!({}), 1), play(&json!({}), 1));
         one.objects[0].object["metadata"]["name"] = "b".into();
         let reference = Reference::of(&[one, other]);
         assert!(reference.objects.is_empty());

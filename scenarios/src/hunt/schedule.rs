@@ -109,12 +109,11 @@ impl Search {
     fn draw(&mut self) -> Option<Planned> {
         // One trial of four is drawn without guidance, because a bug may need a course that looks usual.
         let guided = !self.parents.is_empty() && self.random.random_range(0..4) > 0;
-        let mut disturbances = match guided {
-            true => {
-                let place = self.random.random_range(0..self.parents.len());
-                self.parents.get(place).cloned().unwrap_or_default()
-            }
-            false => vec![self.one()?],
+        let mut disturbances = if guided {
+            let place = self.random.random_range(0..self.parents.len());
+            self.parents.get(place).cloned().unwrap_or_default()
+        } else {
+            vec![self.one()?]
         };
         let another = self.one()?;
         // Two disturbances of the same object meet more often if they are at one resource.

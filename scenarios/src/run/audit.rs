@@ -169,10 +169,10 @@ fn compare(expected: &Expected, audit: &Audit) -> Met {
             }
         }
     }
-    match broken.is_empty() {
-        true => Met { is_met: true, text: format!("{resource} is as expected") },
-        false => Met { is_met: false, text: broken.join(", and ") },
+    if broken.is_empty() {
+        return Met { is_met: true, text: format!("{resource} is as expected") };
     }
+    Met { is_met: false, text: broken.join(", and ") }
 }
 
 #[cfg(test)]
