@@ -21,6 +21,7 @@ mod hunt;
 mod junit;
 mod markdown;
 mod openmetrics;
+mod otlp;
 mod size;
 pub(crate) mod table;
 mod terminal;
@@ -37,6 +38,7 @@ pub use hunt::{hunt_junit, hunt_markdown, hunt_text};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;
+pub use otlp::otlp;
 pub use size::{size, size_beside, size_markdown};
 pub use terminal::{Colour, terminal};
 
@@ -50,7 +52,8 @@ struct Renderer {
 }
 
 /// The renderers of reports, in the order in which their files are written.
-const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
+const RENDERERS: [Renderer; 7] =
+    [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW, otlp::ROW];
 
 /// The names of the reports in a run's directory, and the purpose of each report.
 pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -70,7 +73,7 @@ pub enum Error {
     JUnit(#[from] quick_junit::SerializeError),
     #[error("render {}", file::OPENMETRICS)]
     OpenMetrics(#[from] std::fmt::Error),
-    #[error("render {} or {}", file::VERDICT, file::CTRF)]
+    #[error("render {}, {} or {}", file::VERDICT, file::CTRF, file::OTLP)]
     Json(#[from] serde_json::Error),
     #[error("append the report to {path}")]
     Summary {

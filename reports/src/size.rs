@@ -236,6 +236,16 @@ impl Row {
     }
 }
 
+/// The scenario's name in a result of `longhaul size -- COMMAND`, which has no scenario file.
+pub const WITHOUT_FILE: &str = "size";
+
+impl Sizes {
+    /// The name of the scenario as a title; the command if there is no scenario file.
+    pub fn title(&self) -> String {
+        if self.scenario == WITHOUT_FILE { self.command.join(" ") } else { self.scenario.clone() }
+    }
+}
+
 /// Fills in curves, shares and findings from the rows.
 pub fn conclude(sizes: &mut Sizes) {
     let limit = sizes.limit.as_ref().map(|limit| limit.bytes);

@@ -12,11 +12,12 @@ use anyhow::{Context, Result, bail, ensure};
 use loadgen::admission::{Config, Load};
 use reports::gate::order::BLOCK;
 use reports::gate::record::{Build, Line, SCHEMA, Shortened};
-use reports::gate::{Header, Judgement, Side, Slice, halves_dropped, judge, wants_confirmation};
+use reports::gate::{Header, Judgement, Side, Slice, judge, wants_confirmation};
 use units::Rate;
 
 use self::book::Book;
 use self::plan::{Besides, Plan};
+use self::repeat::Session;
 use self::work::Work;
 use crate::run::{Options, Testbed};
 use crate::scenario::Source;
@@ -28,6 +29,7 @@ mod counts;
 pub(crate) mod init;
 mod perf;
 mod plan;
+mod repeat;
 pub(crate) mod size;
 mod slice;
 pub(crate) mod suite;
@@ -308,49 +310,10 @@ impl Gate<'_> {
             self.choice.say(&slice::line(&played, index as usize + 1, all));
             book.write(&Line::Slice(Box::new(played)))?;
         }
-        self.once_more(number, &sides, began, stands, book).await
-    }
-
-    /// Repeats pairs of measurements during which the machine was under pressure. Stops after twice the planned number
-    /// of measurements, or at the end of the session's time. A pair is recorded only when both measurements exist,
-    /// because measurements that are far apart cannot be compared. Returns false if the session ended early.
-    async fn once_more(
-        &mut self,
-        number: u32,
-        sides: &[Side],
-        began: Instant,
-        stands: &mut [Testbed<'_>; 2],
-        book: &mut Book,
-    ) -> Result<bool> {
-        let seed = self.choice.source.scenario.seed;
-        let (mut played, most) =
-            (book.record().slices.iter().filter(|one| one.session == number).count(), 2 * sides.len());
-        loop {
-            let halves = halves_dropped(book.record(), number);
-            if halves.is_empty() {
-                return Ok(true);
-            }
-            self.choice
-                .say(&format!("{} under pressure: played again", reports::words::counted(halves.len() as u64, "pair")));
-            for (block, first) in halves {
-                if played + 2 > most || !self.plan.has_room_for_pair(played, began.elapsed()) {
-                    self.choice.say("no more pairs are repeated: the session has its maximum length");
-                    return Ok(true);
-                }
-                let mut pair = Vec::with_capacity(2);
-                for index in [block * BLOCK + first, block * BLOCK + first + 1] {
-                    let Some(side) = sides.get(index as usize) else { continue };
-                    let place = slice::Place::of(seed, number, index, *side);
-                    let Some(slice) = self.slice(place, stands, book).await? else { return Ok(false) };
-                    played += 1;
-                    self.choice.say(&slice::line(&slice, played, most));
-                    pair.push(slice);
-                }
-                for slice in pair {
-                    book.write(&Line::Slice(Box::new(slice)))?;
-                }
-            }
-        }
+        let plan = self.plan;
+        let repeated = Session { choice: self.choice, number, sides: &sides, line: slice::line };
+        let has_room = |played| plan.has_room_for_pair(played, began.elapsed());
+        repeated.repeat(book, has_room, async |place, book| self.slice(place, stands, book).await).await
     }
 
     /// Runs one slice: a short measurement of one build. `None` if the session ends early; the record has the reason.

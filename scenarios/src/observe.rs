@@ -82,6 +82,7 @@ async fn watched(found: &mut Found, folder: &Path, way: &Way, world: &mut World,
     let mut seen = Seen { built: way.build.clone(), run, variables, ..Seen::nothing(Came::Ran) };
     seen.objects = found.beside(&way.program);
     world.furnish(found, &seen.objects, &way.program).await?;
+    hooks::prepare(found, world).await?;
     let deployed = found.deployed(&way.program);
     let mut program = Box::pin(started(&deployed, &place, &help, world, &mut seen, say)).await?;
     if defined(found, folder, world, &mut program, say).await? {

@@ -16,12 +16,9 @@ use super::{Config, Outcome, Tally};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use record::{AnomalyRow, CommitEvent};
 
-/// How many deadlines a subject may wait before it repeats a refused write. Some subjects wait ten seconds, which is two
-/// usual deadlines.
-const AGAIN_DEADLINES: u64 = 3;
-
 mod backlogs;
 pub mod believed;
+mod given_up;
 
 /// Maximum number of versions of one object that a restore undid and that the ledger remembers. An observation of a
 /// version beyond this number counts as a phantom, which is one wrong row in the record.
@@ -35,6 +32,8 @@ pub(super) struct Objects {
     /// Every unsettled version by its number in the order of commits, with the uid of its object.
     open: BTreeMap<Order, Uid>,
     overdue_deletions: BTreeSet<Order>,
+    /// Deleted objects that may have waited in the subject's queue, oldest deletion first.
+    postponed: VecDeque<given_up::Postponed>,
     /// Deleted objects without open versions, oldest first.
     tombstones: VecDeque<Uid>,
     gaps: Gaps,
@@ -81,6 +80,7 @@ impl Objects {
             by_name: HashMap::new(),
             open: BTreeMap::new(),
             overdue_deletions: BTreeSet::new(),
+            postponed: VecDeque::new(),
             tombstones: VecDeque::new(),
             gaps: Gaps::new(config.gaps.max(1)),
             served: Served::default(),
@@ -155,7 +155,7 @@ impl Objects {
             .values()
             .map(|object| 1 + object.pending.len() + object.settled.len() + object.undone.len())
             .sum();
-        let queued = self.overdue_deletions.len() + self.served.footprint();
+        let queued = self.overdue_deletions.len() + self.postponed.len() + self.served.footprint();
         versions + self.open.len() + queued + self.tombstones.len() + self.gaps.len()
     }
 
@@ -420,6 +420,9 @@ impl Objects {
         {
             before.swapped = true;
         }
+        if first_sight {
+            self.decide_postponed(false, tally);
+        }
     }
 
     /// Counts a version as overdue. If its object then has too many overdue versions, keeps only a hash of the oldest
@@ -452,53 +455,9 @@ impl Objects {
         }
     }
 
-    /// Decides a deletion that the witness cannot report: no more observations of the object follow.
-    pub fn give_up(&mut self, order: Order, now_ms: u64, why: &str, tally: &mut Tally) {
-        let Some(uid) = self.open.get(&order).cloned() else { return };
-        let Some(object) = self.by_uid.get_mut(&uid) else { return };
-        let served = self.served.of(&object.full_name.resource);
-        let waits_since_ms = object.waits_since_ms().unwrap_or(now_ms);
-        let is_queued = served.is_some_and(|served| served.has_queue(waits_since_ms, now_ms));
-        // The subject has to try again, and had little time for that.
-        let again_ms = self.deadline_ms.saturating_mul(AGAIN_DEADLINES);
-        let is_refused = object.refused_ms.is_some_and(|t_ms| t_ms.saturating_add(again_ms) >= now_ms);
-        let is_queued = is_queued || is_refused;
-        let collapsed = std::mem::take(&mut object.collapsed).count;
-        self.collapsed -= collapsed;
-        tally.count(if is_queued { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
-        tally.counts.queued += if is_queued { collapsed } else { 0 };
-        tally.unnamed += collapsed;
-        self.overdue -= object.overdue as u64;
-        object.overdue = 0;
-        let pending = std::mem::take(&mut object.pending);
-        let is_overdue = |version: &Version| version.came_ms.saturating_add(self.deadline_ms) < now_ms;
-        let is_missed = |version: &Version| is_overdue(version) && !version.kept && !is_queued;
-        if object.newest_seen.is_none() && ((collapsed > 0 && !is_queued) || pending.iter().any(is_missed)) {
-            tally.counts.unseen += 1;
-        }
-        for version in pending {
-            self.open.remove(&version.order);
-            let (outcome, why) = match (is_overdue(&version), version.kept) {
-                (true, true) => (Outcome::Unobservable, "a fault kept it from the subject until its object was gone"),
-                (true, false) if is_queued => {
-                    tally.counts.queued += 1;
-                    let refused = "its object was deleted soon after a write of the subject to it was refused";
-                    let waited = "its object was deleted while it waited in the subject's queue";
-                    (Outcome::Unobservable, if is_refused { refused } else { waited })
-                }
-                (true, false) => (Outcome::Missed, why),
-                (false, _) => (Outcome::Unobservable, why),
-            };
-            tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, why));
-        }
-        if let Some(deletion) = &mut object.deletion {
-            deletion.settled = true;
-        }
-        self.tombstones.push_back(uid);
-    }
-
     /// Decides the outcomes of all open versions that were committed before `until_ms`, in the order of commits.
     pub fn finish(&mut self, now_ms: u64, until_ms: u64, tally: &mut Tally) {
+        self.decide_postponed(true, tally);
         let mut after = Bound::Unbounded;
         while let Some((order, uid)) = self.open.range((after, Bound::Unbounded)).next() {
             let (order, uid) = (*order, uid.clone());

@@ -68,18 +68,34 @@ impl Served {
 }
 
 impl OfResource {
-    /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Two facts
-    /// show a queue. The subject served objects in the first half of the time from `since_ms` to `now_ms`, or it served
-    /// its first object of all in the second half, as after a slow start. New objects that it first observed in the second half had all been created in the first half or before. Only new objects
-    /// show how long the queue is: an object that is in the queue already gets a further version just before its turn.
-    /// The second half leaves time for an object that a refused write sent to the end of the queue again.
+    /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Each of the
+    /// following facts shows a queue.
+    ///
+    /// - The subject first observed an object that is at least as old in the last quarter of this time, or soon after it.
+    ///   A priority queue, as in controller-runtime, serves new objects at once while the objects of the first list still
+    ///   wait.
+    /// - The subject served objects in the first half of this time. New objects that it first observed in the second
+    ///   half had all been created in the first half or before. Only new objects show how long the queue is: an object
+    ///   that is in the queue already gets a further version just before its turn. The second half leaves time for an
+    ///   object that a refused write sent to the end of the queue again.
+    /// - After a slow start, the subject served no object in the first half, but still new ones in the last quarter. A
+    ///   quick subject would have served all of them at its start.
     pub fn has_queue(&self, since_ms: u64, now_ms: u64) -> bool {
-        let middle_ms = since_ms + now_ms.saturating_sub(since_ms) / 2;
+        let long_ms = now_ms.saturating_sub(since_ms);
+        let (middle_ms, last_quarter_ms) = (since_ms + long_ms / 2, now_ms.saturating_sub(long_ms / 4));
+        let works_off = || {
+            self.times_ms.iter().all(|t_ms| *t_ms >= middle_ms)
+                && self.firsts.back().is_some_and(|first| first.t_ms >= last_quarter_ms)
+        };
+        let soon_ms = last_quarter_ms..=now_ms.saturating_add(long_ms / 2);
+        let is_old = |first: &First| first.since_ms <= since_ms && soon_ms.contains(&first.t_ms);
+        if self.firsts.iter().any(is_old) {
+            return true;
+        }
         let mut late = self.firsts.iter().rev().take_while(|first| first.t_ms >= middle_ms).peekable();
         late.peek().is_some()
             && late.all(|first| first.since_ms <= middle_ms)
-            && (self.times_ms.iter().any(|t_ms| (since_ms..middle_ms).contains(t_ms))
-                || self.times_ms.iter().all(|t_ms| *t_ms >= middle_ms))
+            && (self.times_ms.iter().any(|t_ms| (since_ms..middle_ms).contains(t_ms)) || works_off())
     }
 
     /// The number of objects served in each quarter of a time range.

@@ -143,6 +143,8 @@ pub mod file {
     pub const CTRF: &str = "ctrf.json";
     /// Verdict and totals for monitoring.
     pub const OPENMETRICS: &str = "metrics.txt";
+    /// The metrics for collectors of OpenTelemetry.
+    pub const OTLP: &str = "otlp.json";
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -204,6 +204,9 @@ pub struct Refusals {
     pub last_ms: u64,
     /// The status of the answer to the last refused write.
     pub status: u16,
+    /// The wait after the last write, in milliseconds, if the pauses between earlier writes of the object doubled: the
+    /// subject failed at each try. None if they did not double.
+    pub wait_ms: Option<u64>,
 }
 
 /// The program that added a finalizer to an object.

@@ -72,7 +72,7 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 /// A time in UTC, such as `2026-11-24T06:00:00Z` with or without a fraction, as milliseconds since 1970.
-fn since_1970_ms(text: &str) -> Option<i64> {
+pub(super) fn since_1970_ms(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let numbers =
         |text: &str, sign: char| -> Option<Vec<i64>> { text.split(sign).map(|part| part.parse().ok()).collect() };

@@ -184,7 +184,7 @@ pub fn size_markdown(sizes: &Sizes) -> String {
 }
 
 fn write(out: &mut String, sizes: &Sizes) -> std::fmt::Result {
-    writeln!(out, "# Memory and start by number of objects: {}\n", escaped(&sizes.command.join(" ")))?;
+    writeln!(out, "# Memory and start by number of objects: {}\n", escaped(&sizes.title()))?;
     for finding in &sizes.findings {
         writeln!(out, "- **{}**", escaped(&finding.sentence))?;
     }

@@ -46,6 +46,14 @@ fn whats(sizes: &Sizes) -> Vec<&str> {
     sizes.findings.iter().map(|finding| finding.what.as_str()).collect()
 }
 
+/// The title names the scenario, because a command with all its flags is too long for one.
+#[test]
+fn a_title_is_the_scenario_or_the_command() {
+    let named = sizes(Vec::new());
+    assert_eq!(named.title(), "example");
+    assert_eq!(Sizes { scenario: WITHOUT_FILE.to_owned(), ..named }.title(), "manager");
+}
+
 /// The line gives the memory per object, the number of objects at the limit, and marks forecasts beyond the points.
 #[test]
 fn a_linear_program_gets_a_forecast() {

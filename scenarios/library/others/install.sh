@@ -139,6 +139,24 @@ get_cert-manager-webhook() {
   rm -rf "$folder"
 }
 
+# The core manager: the main package of the module itself.
+get_cluster-api-core() {
+  local module=sigs.k8s.io/cluster-api version=v1.13.5
+  go_build cluster-api-core "$module" "$version"
+  needs cluster-api "$(go_module "$module@$version")"/config/crd/bases/*.yaml
+}
+
+# Its libraries are published as modules of their own, with the same minor version.
+get_kube-controller-manager() {
+  local version=1.34.1 folder source library
+  folder="$(mktemp -d)"
+  source="$(go_module "k8s.io/kubernetes@v$version")"
+  (cd "$folder" && go mod init others.invalid/build && go mod edit "-require=k8s.io/kubernetes@v$version" &&
+    for library in $(sed -n 's|^\t*\(k8s.io/[a-z-]*\) => ./staging.*|\1|p' "$source/go.mod"); do go mod edit "-replace=$library=$library@v0.${version#1.}"; done &&
+    go get "k8s.io/kubernetes/cmd/kube-controller-manager@v$version" && go build -o "$programs/kube-controller-manager" k8s.io/kubernetes/cmd/kube-controller-manager)
+  rm -rf "$folder"
+}
+
 [ $# -gt 0 ] || { sed -n 's/^get_\([a-z-]*\)().*/\1/p' "$0"; exit 64; }
 for name in "$@"; do
   declare -F "get_$name" >/dev/null || { echo "install.sh: no such program: $name" >&2; exit 64; }

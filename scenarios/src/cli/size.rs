@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Args;
 use reports::exit;
-use reports::size::{Fate, Row};
+use reports::size::{Fate, Row, WITHOUT_FILE};
 use tokio_util::sync::CancellationToken;
 use units::{Bytes, Span};
 
@@ -106,7 +106,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     let plan = plan.map_err(|why| anyhow!(why))?;
     let mut source = match &arguments.scenario {
         Some(name) => super::soak::named(name, arguments.outside)?,
-        None => Source::parse(SCENARIO, "size", std::path::Path::new("."))?,
+        None => Source::parse(SCENARIO, WITHOUT_FILE, std::path::Path::new("."))?,
     };
     if let Some(seed) = arguments.seed {
         source.sow(seed)?;

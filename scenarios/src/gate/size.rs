@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use reports::gate::record::{Build, Line, Objects, SCHEMA};
-use reports::gate::{
-    Header, Judgement, Metric, Pressure, Side, Slice, halves_dropped, judge, order, wants_confirmation,
-};
+use reports::gate::{Header, Judgement, Metric, Pressure, Side, Slice, judge, order, wants_confirmation};
 use reports::size::{Fate, Row};
 use tokio_util::sync::CancellationToken;
 
 use super::Choice;
 use super::book::Book;
+use super::repeat::Session;
 use super::slice::{Place, pressure};
 use crate::observer::Strain;
 use crate::run::Options;
@@ -122,40 +121,15 @@ impl Gate<'_> {
     /// starts. Returns false if the user interrupted the session; the record has the reason.
     async fn session(&self, number: u32, book: &mut Book) -> Result<bool> {
         let sides = order::order(self.seed(), number, self.choice.blocks.0);
-        let (all, most) = (sides.len(), 2 * sides.len());
-        let mut played = 0;
         for (index, side) in (0_u32..).zip(sides.iter().copied()) {
             let Some(slice) = self.start(Place::of(self.seed(), number, index, side), book).await? else {
                 return Ok(false);
             };
-            played += 1;
-            self.choice.say(&line(&slice, played, all));
+            self.choice.say(&line(&slice, index as usize + 1, sides.len()));
             book.write(&Line::Slice(Box::new(slice)))?;
         }
-        loop {
-            let halves = halves_dropped(book.record(), number);
-            if halves.is_empty() || played + 2 > most {
-                return Ok(true);
-            }
-            for (block, first) in halves {
-                if played + 2 > most {
-                    break;
-                }
-                let mut pair = Vec::with_capacity(2);
-                for index in [block * order::BLOCK + first, block * order::BLOCK + first + 1] {
-                    let Some(side) = sides.get(index as usize) else { continue };
-                    let Some(slice) = self.start(Place::of(self.seed(), number, index, *side), book).await? else {
-                        return Ok(false);
-                    };
-                    played += 1;
-                    self.choice.say(&line(&slice, played, most));
-                    pair.push(slice);
-                }
-                for slice in pair {
-                    book.write(&Line::Slice(Box::new(slice)))?;
-                }
-            }
-        }
+        let repeated = Session { choice: self.choice, number, sides: &sides, line };
+        repeated.repeat(book, |_| true, async |place, book| self.start(place, book).await).await
     }
 
     /// Starts one build and measures it. `None` if the user interrupted the gate.

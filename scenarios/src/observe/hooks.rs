@@ -17,6 +17,21 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Maximum number of URL paths tried. A large project has twenty paths for each of its programs.
 const PATHS_MAX: usize = 100;
 
+/// Creates the project's configurations with webhooks without rules, so that the server calls none of them.
+///
+/// A program that makes its own certificates writes them into its configurations, and is not ready before it has done
+/// so. [`register`] adds the rules.
+pub(super) async fn prepare(found: &Found, world: &World) -> Result<()> {
+    for mut configuration in found.registrations(|_| true) {
+        for hook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
+            hook["rules"] = json!([]);
+        }
+        // If the server refuses a configuration, a run reports that too.
+        let _ = world.api.create(&configuration, None, false).await?;
+    }
+    Ok(())
+}
+
 /// Registers the webhooks that the program serves with the certificate of this run. Returns the URL paths that the program does not serve.
 pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Result<Vec<String>> {
     let Some(port) = seen.webhook_port() else { return Ok(Vec::new()) };
@@ -43,7 +58,9 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
             hook["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
         }
         // If the server refuses a configuration, a run reports that too.
-        let _ = world.api.create(&configuration, None, false).await?;
+        if let Some(at) = world.api.path(&configuration).await? {
+            let _ = world.api.patch(&at, &json!({"webhooks": configuration["webhooks"]}), false).await?;
+        }
     }
     Ok(unserved)
 }

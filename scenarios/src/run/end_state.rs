@@ -181,9 +181,9 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares the objects that the control plane lists with the objects that the subject knows. If the subject has
-    /// neither an endpoint nor children that show its objects, `told` with the last observation of each object counts
-    /// as the subject's state.
+    /// Compares the objects that the control plane lists with the objects that the subject knows. An endpoint or the
+    /// children of the subject show which objects it knows. Without both, `told` shows it: the last observation of each
+    /// object.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();

@@ -72,6 +72,9 @@ impl Plane {
         let quiet = if plane.mock().is_some() { Duration::ZERO } else { install::QUIET };
         let manifests = scenario.control_plane.manifests().map_err(anyhow::Error::msg)?;
         super::manifests::apply(&api, &manifests, quiet).await?;
+        if plane.mark().is_none() {
+            super::manifests::apply(&api, &super::registration::named(scenario)?, Duration::ZERO).await?;
+        }
         if let Self::Real(real, account) = &mut plane {
             real.admit(&account.user).await?;
         }

@@ -5,6 +5,7 @@
 //! to each webhook.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -17,7 +18,9 @@ use serde_json::{Value, json};
 
 use super::conversion::{conversion_path, converting, empty_conversion};
 use super::install::{Api, JSON};
-use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Registration as Wanted, Scenario, written};
+use crate::scenario::{
+    Configuration, ControlPlaneKind, Hook, Install, Manifest, Registration as Wanted, Scenario, written,
+};
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -342,6 +345,25 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
     Ok(all)
 }
 
+/// The project's own configurations with their own names and without rules, for a control plane of this run.
+///
+/// An operator that makes its own certificates writes them into its configurations, and is not ready before it has done
+/// so (cert-controller in gatekeeper and kueue). Without rules the API server calls no webhook of these configurations:
+/// it calls the webhooks of [`own`].
+pub(super) fn named(scenario: &Scenario) -> Result<Vec<Manifest>> {
+    if scenario.subject.kind().needs_node() {
+        return Ok(Vec::new());
+    }
+    let read = scenario.subject.own_webhooks().map_err(anyhow::Error::msg)?;
+    let file = scenario.subject.own_webhooks_file().unwrap_or(Path::new("")).to_owned();
+    let without_rules = |mut object: Value| {
+        object["webhooks"].as_array_mut().into_iter().flatten().for_each(|raw| raw["rules"] = json!([]));
+        Manifest { file: file.clone(), object }
+    };
+    let has_name = |object: &Value| object["metadata"]["name"].is_string();
+    Ok(read.into_iter().map(|one| one.object).filter(has_name).map(without_rules).collect())
+}
+
 /// Returns the name, or a similar name that is not used. A webhook's name begins with a DNS label, and so does the new
 /// name.
 fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
@@ -382,8 +404,7 @@ mod tests {
     fn registration(install: &str) -> Registration {
         let smoke = crate::scenario::library::text("smoke").unwrap();
         let text = smoke.replace("subject:\n", &format!("subject:\n  install: {install}\n"));
-        let scenario =
-            Source::parse(&text, "test", std::path::Path::new(".")).unwrap_or_else(|e| panic!("{e}")).scenario;
+        let scenario = Source::parse(&text, "test", Path::new(".")).unwrap_or_else(|e| panic!("{e}")).scenario;
         let url = format!("https://127.0.0.1:8443{}", path(&scenario));
         Registration::of(&scenario, &url, "pem").unwrap().unwrap()
     }
@@ -450,6 +471,12 @@ mod tests {
                 (true, "cache.kb.io", "https://127.0.0.1:9443/mutate"),
                 (false, "2-cache.kb.io", "https://127.0.0.1:9443/validate")
             ]
+        );
+        let named = named(&scenario).unwrap();
+        assert!(named.iter().all(|one| one.object["metadata"]["name"] == "config"), "{named:?}");
+        assert!(
+            named.iter().all(|one| one.object["webhooks"][0]["rules"] == json!([])),
+            "the API server calls neither"
         );
         let names: Vec<&Value> = own.configurations.iter().map(|one| &one.object["metadata"]["name"]).collect();
         assert_eq!(names, ["longhaul-config", "2-longhaul-config"]);

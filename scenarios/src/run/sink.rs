@@ -12,9 +12,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::accept::accept;
 
 /// Maximum number of open connections; further connections wait.
 const CONNECTIONS_MAX: usize = 64;
@@ -31,28 +32,19 @@ impl Sink {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen for observations")?;
         let address = listener.local_addr().context("failed to listen for observations")?;
-        Ok(Self { address, _listens: AbortOnDropHandle::new(tokio::spawn(listen(listener))) })
+        Ok(Self { address, _listens: AbortOnDropHandle::new(tokio::spawn(accept(listener, CONNECTIONS_MAX, serve))) })
     }
 }
 
-async fn listen(listener: TcpListener) {
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.len() >= CONNECTIONS_MAX {
-            connections.join_next().await;
-        }
-        // A failed accept concerns one connection.
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        connections.spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| async move {
-                let mut body = request.into_body();
-                while let Some(Ok(_)) = body.frame().await {}
-                let mut answer = Response::new(Empty::<Bytes>::new());
-                *answer.status_mut() = StatusCode::NO_CONTENT;
-                Ok::<_, Infallible>(answer)
-            });
-            // The subject may leave at any time.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
+/// Reads every request of a connection to its end, and answers that it was accepted.
+async fn serve(stream: TcpStream) {
+    let service = service_fn(|request: Request<Incoming>| async move {
+        let mut body = request.into_body();
+        while let Some(Ok(_)) = body.frame().await {}
+        let mut answer = Response::new(Empty::<Bytes>::new());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        Ok::<_, Infallible>(answer)
+    });
+    // A broken connection ends only itself.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }

@@ -115,9 +115,11 @@ macro_rules! each {
 
 each! {
     cert_manager_webhook,
+    cluster_api_late_machine_sets,
     dask_kubernetes,
     devservers,
     k8swatcher,
+    kubernetes_late_pods,
     nebari_workflow_controller,
     pod_security_webhook,
     prometheus_operator,

@@ -35,7 +35,7 @@ pub(crate) struct ListBody {
     comma: bool,
     end: Option<&'static [u8]>,
     indenter: Option<Indenter>,
-    /// The audit of the user for whom the bytes of this list count.
+    /// The audit that counts the bytes of this list for its user; none if the bytes are not counted.
     counter: Option<Arc<UserAudit>>,
 }
 

@@ -103,8 +103,10 @@ fn what_is_deleted_in_the_queue_is_not_missed() {
         counts.push((ledger.counts().missed, ledger.counts().queued));
     }
     delete(&mut ledger, 90_000, "u50", 200);
+    let _ = ledger.finish(95_000).count();
     counts.push((ledger.counts().missed, ledger.counts().queued));
-    assert_eq!(counts, [(0, 1), (1, 1), (2, 1)]);
+    // With `u21` and the fifteen objects from `u46` on.
+    assert_eq!(counts, [(0, 1), (1, 1), (17, 1)]);
 }
 
 /// Like the test above, but an object that is always in the queue gets a further version each second, just before its
@@ -139,6 +141,63 @@ fn what_a_slow_start_left_in_the_queue_is_not_missed() {
     }
     delete(&mut ledger, 20_030, "u15", 100);
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
+}
+
+/// Twenty objects exist at the start. The subject serves one of them every 300 ms, and new objects at once, as a priority
+/// queue does. An object of the start that is deleted before its turn is not missed; a new object that is lost is missed.
+#[test]
+fn what_a_priority_queue_has_not_served_yet_is_not_missed() {
+    let mut ledger = ledger();
+    (1..=20).for_each(|at| commit(&mut ledger, at, &format!("u{at}"), at));
+    for step in 1..=18 {
+        observe(&mut ledger, step * 300, &format!("u{step}"), step);
+        commit(&mut ledger, step * 300 + 10, &format!("new{step}"), 40 + step);
+        if step != 9 {
+            observe(&mut ledger, step * 300 + 20, &format!("new{step}"), 40 + step);
+        }
+        let _ = ledger.advance(step * 300 + 30).count();
+    }
+    delete(&mut ledger, 5500, "u20", 200);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (0, 1));
+    delete(&mut ledger, 8000, "new9", 201);
+    let _ = ledger.finish(15_000).count();
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (2, 1), "new9 and u19");
+}
+
+/// Twenty objects exist at the start, and the subject serves only newer ones at first. One of the twenty is deleted before
+/// the subject has observed any of them. It waited in the queue if the older ones are observed soon after, and it is
+/// missed if they come with a late relist or not at all.
+#[test]
+fn older_objects_prove_the_queue_of_a_deleted_one() {
+    for (older_ms, missed, queued) in [(Some(6000), 0, 1), (Some(20_000), 1, 0), (None, 1 + 19, 0)] {
+        let mut ledger = ledger();
+        (1..=20).for_each(|at| commit(&mut ledger, at, &format!("u{at}"), at));
+        for step in 1..=8 {
+            commit(&mut ledger, step * 600, &format!("new{step}"), 40 + step);
+            observe(&mut ledger, step * 600 + 10, &format!("new{step}"), 40 + step);
+            let _ = ledger.advance(step * 600 + 20).count();
+        }
+        let _ = ledger.advance(5500).count();
+        delete(&mut ledger, 5500, "u15", 200);
+        assert_eq!(ledger.counts().missed + ledger.counts().queued, 0, "not decided yet");
+        for at in (1..=20).filter(|at| *at != 15) {
+            older_ms.into_iter().for_each(|t_ms| observe(&mut ledger, t_ms + at, &format!("u{at}"), at));
+        }
+        let _ = ledger.finish(30_000).count();
+        assert_eq!((ledger.counts().missed, ledger.counts().queued), (missed, queued), "{older_ms:?}");
+    }
+}
+
+/// Twenty objects exist at the start. The subject serves them all at once after twelve seconds, but for one. This object
+/// is missed.
+#[test]
+fn what_a_quick_subject_lost_after_a_slow_start_is_missed() {
+    let mut ledger = ledger();
+    (1..=20).for_each(|at| commit(&mut ledger, at, &format!("u{at}"), at));
+    (1..=20).filter(|at| *at != 15).for_each(|at| observe(&mut ledger, 12_000 + at, &format!("u{at}"), at));
+    let _ = ledger.advance(20_020).count();
+    delete(&mut ledger, 20_030, "u15", 100);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (1, 0));
 }
 
 /// The subject serves at once whatever it saw. It lost one object, which is deleted after the deadline.

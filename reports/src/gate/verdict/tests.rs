@@ -1,7 +1,9 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::record::Line;
+use crate::gate::record::{Line, Objects};
 use crate::gate::simulation::{BUSY, QUIET, gate, header, session};
 use crate::gate::slice::Counted;
 use crate::gate::{Pressure, Side};
@@ -33,6 +35,42 @@ fn worse_needs_two_sessions() {
     assert_eq!(confirmed(Word::Worse, Some(Word::Same), Word::Worse), Word::CannotSay);
     assert_eq!(confirmed(Word::Worse, Some(Word::Same), Word::Same), Word::Same);
     assert_eq!(confirmed(Word::Same, None, Word::Same), Word::Same);
+}
+
+/// A gate of starts: the memory of B is `times` that of A, and the starts of the builds in `failing` fail.
+fn starts(times: f64, sessions: u32, failing: &[Side]) -> Judgement {
+    let mut record =
+        Record::of(Header { objects: Some(Objects { count: 3000, bytes: 10_240 }), rate: 0.0, ..header(3, 3) });
+    (1..=sessions).for_each(|number| session(&mut record, number, QUIET, times));
+    for slice in &mut record.slices {
+        let bytes = slice.values[&Metric::CpuPerRequest] * 1_048_576.0;
+        slice.values = if failing.contains(&slice.side) {
+            BTreeMap::from([(Metric::StartFailures, 1.0)])
+        } else {
+            BTreeMap::from([(Metric::StartFailures, 0.0), (Metric::StartMemory, bytes)])
+        };
+    }
+    judge(&record)
+}
+
+/// A gate of starts needs a decision on the memory and on failed starts, and no metric of load. A baseline that does not
+/// start is no baseline.
+#[test]
+fn starts_are_judged_by_memory_and_failures() {
+    let same = starts(1.0, 1, &[]);
+    assert_eq!(same.outcome, Outcome::Same, "{}", same.reason);
+    let worse = starts(1.5, 2, &[]);
+    assert!(
+        worse.outcome == Outcome::Worse && worse.reason.contains("highest memory of a start +"),
+        "{}",
+        worse.reason
+    );
+    assert!(wants_confirmation(&starts(1.5, 1, &[])));
+    let fails = starts(1.0, 2, &[Side::B]);
+    assert!(fails.outcome == Outcome::Worse && fails.reason.contains("starts that failed"), "{}", fails.reason);
+    let none = starts(1.0, 1, &[Side::A]);
+    assert_eq!(none.outcome, Outcome::Invalid);
+    assert!(none.reason.starts_with("A died or did not become ready in 100 % of its starts"), "{}", none.reason);
 }
 
 #[test]

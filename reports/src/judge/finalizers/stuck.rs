@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::budgets::Events;
 use crate::judge::rule::{Findings, Name, Rule, Section, Verdict, Word};
-use crate::record::{Hanging, Held, PutOn, Record};
+use crate::record::{Hanging, Held, PutOn, Record, Refusals};
 use crate::words::{count, counted, millis};
 
 /// The shortest default deadline of an observation, in milliseconds, for a record without intervals.
@@ -54,8 +54,14 @@ impl Rule for Stuck {
 /// Whether a client with client-go's back-off may still wait for its next try.
 fn waits(row: &Held, read_ms: u64) -> bool {
     row.refusals.as_ref().is_some_and(|refusals| {
-        read_ms.saturating_sub(refusals.last_ms) < back_off_ms(refusals.times.saturating_add(UNSEEN))
+        let known = back_off_ms(refusals.times.saturating_add(UNSEEN));
+        read_ms.saturating_sub(refusals.last_ms) < known.max(doubled_ms(refusals).unwrap_or(0))
     })
+}
+
+/// The longest wait that doubled pauses suggest. A try starts up to a quarter later, because it waits in the queue.
+fn doubled_ms(refusals: &Refusals) -> Option<u64> {
+    refusals.wait_ms.map(|wait| wait.saturating_add(wait / 4).min(BACK_OFF_MAX_MS))
 }
 
 fn back_off_ms(failures: u64) -> u64 {
@@ -65,6 +71,11 @@ fn back_off_ms(failures: u64) -> u64 {
 
 fn told(waiting: &[Held], first: &Held) -> String {
     let refusals = first.refusals.clone().unwrap_or_default();
+    let known = back_off_ms(refusals.times);
+    let wait = match doubled_ms(&refusals).filter(|wait| *wait > known) {
+        Some(wait) => format!("{} (its pauses doubled before)", millis(wait)),
+        None => millis(known),
+    };
     format!(
         "{} in deletion with a finalizer of the subject, which is not charged: {} {} was refused (status {}) {} in a row, last at {}, and a controller \
          on client-go may wait {} before it tries again.",
@@ -74,7 +85,7 @@ fn told(waiting: &[Held], first: &Held) -> String {
         refusals.status,
         counted(refusals.times, "time"),
         millis(refusals.last_ms),
-        millis(back_off_ms(refusals.times))
+        wait
     )
 }
 

@@ -17,7 +17,7 @@ fn held(object: &str, by: PutOn, for_ms: u64) -> Held {
 }
 
 fn refused(times: u64, last_ms: u64) -> Held {
-    let refusals = Some(Refusals { times, last_ms, status: 409 });
+    let refusals = Some(Refusals { times, last_ms, status: 409, wait_ms: None });
     Held { refusals, ..held("n/a", PutOn::Subject, 42_000) }
 }
 
@@ -89,4 +89,21 @@ fn who_was_refused_many_times_may_still_be_waiting() {
         let is_charged = charged.refusals.as_ref().is_some_and(|refusals| refusals.times < 100);
         assert_eq!(judged(vec![charged], None).verdict == Verdict::Fail, is_charged);
     }
+}
+
+/// A controller that fails at each try without a refused write doubles its pauses, and is refused once after that.
+#[test]
+fn a_client_whose_pauses_doubled_may_still_be_waiting() {
+    let doubled = |wait_ms: u64, last_ms: u64| {
+        let mut row = refused(1, last_ms);
+        row.refusals.as_mut().unwrap().wait_ms = Some(wait_ms);
+        judged(vec![row], None)
+    };
+    let waiting = doubled(41_000, 118_000);
+    assert_eq!(waiting.verdict, Verdict::Pass);
+    let note = "was refused (status 409) 1 time in a row, last at 1 min 58 s, and a controller on client-go may wait 51.2 s (its pauses doubled before) before \
+        it tries again.";
+    assert!(waiting.notes.iter().any(|said| said.ends_with(note)), "{:?}", waiting.notes);
+    assert_eq!(doubled(41_000, 100_000).verdict, Verdict::Fail, "the wait is over");
+    assert_eq!(doubled(10_000, 118_000).verdict, Verdict::Fail);
 }

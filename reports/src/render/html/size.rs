@@ -60,7 +60,7 @@ pub fn size_html(sizes: &Sizes) -> Result<String, Error> {
     };
     let page = Page {
         sizes,
-        name: sizes.command.join(" "),
+        name: sizes.title(),
         place: place(sizes),
         how: HOW,
         limit: limit(sizes),
