@@ -31,12 +31,12 @@ mod trial;
 
 use audit::is_ignored;
 use confirm::{Confirmed, QUIET_FACTOR, References, all_of, all_signs, confirm, story};
-use disturb::Disturbance;
+use disturb::{Disturbance, HOLD_MS};
 use operations::{Extent, Operations, QUIET_MS};
 use overlay::{Trial, is_command};
 use points::{Signature, counted};
 use reference::Reference;
-use schedule::{Planned, Search, Stage};
+use schedule::{Fits, Planned, Search, Stage};
 use trial::{Outcome, Played, Player};
 
 /// The files of a result.
@@ -69,6 +69,8 @@ pub(crate) struct Choice {
     pub(crate) arguments: Vec<String>,
     /// Whether trials may change the program's clock.
     pub(crate) clock: bool,
+    /// Whether the program's clock is faster than real time.
+    pub(crate) is_hurried: bool,
     pub(crate) repeat: String,
     /// The folder for the result.
     pub(crate) out: PathBuf,
@@ -280,7 +282,10 @@ async fn search(
 ) {
     let Known { reference, findings, quiet_ms, plays, .. } = known;
     let kills = is_command(&choice.file);
-    let search = Search::new(choice.seed, &reference.points, &reference.watched, kills, choice.clock && kills);
+    // Timeouts of minutes pass in seconds if the program's clock is faster, and only a long hold outlasts them.
+    let hold_ms = if choice.is_hurried { 2 * HOLD_MS } else { HOLD_MS };
+    let fits = Fits { kills, clock: choice.clock && kills, hold_ms };
+    let search = Search::new(choice.seed, &reference.points, &reference.watched, fits);
     let singles = u32::try_from(search.singles()).unwrap_or(u32::MAX);
     say(format!("{singles} single disturbances; {} trials at once …", choice.jobs));
     let mut course = Course {

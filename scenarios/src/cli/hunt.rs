@@ -97,13 +97,15 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         let words = words.with_context(|| format!("--beside '{command}': this is no command"))?;
         beside(&mut file, number, &words).with_context(|| format!("--beside '{command}'"))?;
     }
+    if let Some(rate) = arguments.clock_rate {
+        keys(&mut file)?.insert("clockRate".to_owned(), rate.into());
+    }
     let text = Value::Object(file.clone()).to_string();
     Source::instead(&path, &text, arguments.outside.reach())?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = arguments.jobs.map_or(cores * JOBS_EACH, usize::from);
     let mut every = vec!["--seed".to_owned(), scenario.seed.to_string()];
     every.extend(arguments.outside.repeated().split_whitespace().map(str::to_owned));
-    every.extend(arguments.clock_rate.iter().flat_map(|rate| ["--clock-rate".to_owned(), rate.to_string()]));
     let out = arguments.output.clone().unwrap_or_else(|| {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         PathBuf::from("runs").join(format!("{now}-hunt"))
@@ -121,19 +123,25 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         jobs,
         arguments: every,
         clock: !arguments.no_clock,
+        is_hurried: arguments.clock_rate.unwrap_or(scenario.clock_rate()) > 1,
         repeat: repeat(arguments),
         out,
     })
 }
 
-/// Adds a program beside the subject's own.
-fn beside(file: &mut Map<String, Value>, number: usize, words: &[String]) -> Result<()> {
+/// The keys of the subject's `command`; a list of words becomes `run`.
+fn keys(file: &mut Map<String, Value>) -> Result<&mut Map<String, Value>> {
     let command = file.get_mut("subject").and_then(|subject| subject.get_mut("command"));
     let Some(command) = command else { bail!("the subject must be a `command`") };
     if command.is_array() {
         *command = json!({"run": command.take()});
     }
-    let Value::Object(keys) = command else { bail!("the subject must be a `command`") };
+    command.as_object_mut().context("the subject must be a `command`")
+}
+
+/// Adds a program beside the subject's own.
+fn beside(file: &mut Map<String, Value>, number: usize, words: &[String]) -> Result<()> {
+    let keys = keys(file)?;
     if let Some(run) = keys.remove("run") {
         keys.insert("processes".to_owned(), json!([{"name": "subject", "run": run}]));
     }

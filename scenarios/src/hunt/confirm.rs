@@ -17,6 +17,8 @@ use super::trial::{Outcome, Played, Player};
 
 /// Number of replays that give the odds.
 pub(crate) const REPLAYS: u32 = 5;
+/// Number of replays that must show the sign: one may be an accident of a busy machine.
+const FAILED_MIN: u32 = 2;
 /// Number of plays of a reference with fewer operations.
 const OF_FEWER: u32 = 2;
 /// Number of plays of a smaller trial, of which one must show the sign.
@@ -106,6 +108,9 @@ pub(crate) async fn confirm(
 ) -> Option<Confirmed> {
     let long = Trial { quiet_ms: trial.quiet_ms * QUIET_FACTOR, ..trial.clone() };
     let mut best = replay(player, references, known, &long, sign, REPLAYS).await?;
+    if best.odds.failed < FAILED_MIN {
+        return None;
+    }
     let mut tried = 0;
     'smaller: while tried < SMALLER_MAX && !player.stop.is_cancelled() {
         for smaller in smaller(&best.trial, player.operations.can_shrink()) {

@@ -176,6 +176,7 @@ impl Disturbance {
         let Self { kind, point, occurrence, lasts_ms } = self;
         let nth = mock_faults::Every(*occurrence);
         let at = format!("the {nth} {}", point.describe());
+        let first = format!("The {nth} {}", point.describe());
         let plural = |resource: &str| resource.split('.').next().unwrap_or_default().to_owned();
         let own = plural(&point.resource);
         let ms = lasts_ms;
@@ -192,10 +193,10 @@ impl Disturbance {
                 plural(other)
             ),
             Kind::LoseAnswer => format!("The connection breaks after {at} is stored: a network failure."),
-            Kind::AnswerTimeout => format!("{at} is stored, and the answer is 504: a slow etcd."),
+            Kind::AnswerTimeout => format!("{first} is stored, and the answer is 504: a slow etcd."),
             Kind::EventFirst => format!("The answer to {at} arrives {ms} ms after its event: a slow connection."),
-            Kind::Conflict => format!("{at} is refused once with 409: another writer was faster."),
-            Kind::ServerError => format!("{at} is refused once with 500: etcd changes its leader."),
+            Kind::Conflict => format!("{first} is refused once with 409: another writer was faster."),
+            Kind::ServerError => format!("{first} is refused once with 500: etcd changes its leader."),
             Kind::Slow => format!("From {at} on, such answers take 300 ms for {ms} ms: a busy API server."),
             Kind::Kill => format!("The process is killed after {at} and starts again: out of memory."),
             Kind::KillOld => format!(

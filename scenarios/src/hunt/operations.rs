@@ -10,8 +10,8 @@ const WARM_UP_MS: u64 = 200;
 const STEADY_MS: u64 = 6800;
 /// Default length of the quiet at the end, in milliseconds.
 pub(crate) const QUIET_MS: u64 = 4000;
-/// Number of changes of an object.
-const CHANGES: u64 = 3;
+/// The times of changes of an object, in milliseconds. The last one comes late, so that a long hold sees it.
+const CHANGES_MS: [u64; 4] = [1200, 1800, 2400, 3900];
 /// The object that stays: what goes wrong with it is there at the end.
 const STAYS: &str = "hunt-a";
 /// The object that is deleted and made again.
@@ -33,7 +33,7 @@ pub(crate) struct Operations {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Extent {
     /// Number of changes of the object that stays.
-    pub(crate) changes: u64,
+    pub(crate) changes: usize,
     /// Whether another object is deleted and made again.
     pub(crate) returns: bool,
     /// Whether another object is deleted.
@@ -41,7 +41,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    pub(crate) const ALL: Self = Self { changes: CHANGES, returns: true, goes: true };
+    pub(crate) const ALL: Self = Self { changes: CHANGES_MS.len(), returns: true, goes: true };
 
     /// The extents with one operation less, the largest step first.
     pub(crate) fn smaller(self) -> Vec<Self> {
@@ -143,8 +143,8 @@ fn steps(extent: Extent) -> Vec<Value> {
     if extent.goes {
         steps.push(json!({"at": at(700), "create": GOES}));
     }
-    for change in 0..extent.changes {
-        steps.push(json!({"at": at(1200 + change * 600), "update": STAYS}));
+    for change in CHANGES_MS.iter().take(extent.changes) {
+        steps.push(json!({"at": at(*change), "update": STAYS}));
     }
     if extent.returns {
         steps.push(json!({"at": at(2600), "recreate": RETURNS}));

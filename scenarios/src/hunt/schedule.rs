@@ -38,6 +38,16 @@ pub(crate) struct Planned {
     pub(crate) disturbances: Vec<Disturbance>,
 }
 
+/// The abilities of a run, and the length of a hold in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fits {
+    /// Whether the run can kill the subject and start it again.
+    pub(crate) kills: bool,
+    /// Whether the subject's clock may jump.
+    pub(crate) clock: bool,
+    pub(crate) hold_ms: u64,
+}
+
 /// The search.
 #[derive(Debug)]
 pub(crate) struct Search {
@@ -54,12 +64,13 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn new(seed: u64, points: &[Point], watched: &[String], kills: bool, clock: bool) -> Self {
+    pub(crate) fn new(seed: u64, points: &[Point], watched: &[String], fits: Fits) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let (mut all, mut occurrences) = (Vec::new(), Vec::new());
         for point in points {
-            for kind in Kind::fitting(&point.signature, watched, kills, clock) {
-                let lasts_ms = kind.usual_ms();
+            for kind in Kind::fitting(&point.signature, watched, fits.kills, fits.clock) {
+                let is_hold = matches!(kind, Kind::HoldOwn | Kind::HoldOther(_));
+                let lasts_ms = if is_hold { fits.hold_ms } else { kind.usual_ms() };
                 all.push(Disturbance { kind, point: point.signature.clone(), occurrence: 1, lasts_ms });
                 occurrences.push(point.occurrences);
             }
@@ -147,10 +158,12 @@ mod tests {
     use super::super::disturb::tests::point;
     use super::*;
 
+    const FITS: Fits = Fits { kills: false, clock: false, hold_ms: 2000 };
+
     fn search(seed: u64) -> Search {
         let of = |verb, resource| Point { signature: point(verb, resource), occurrences: 3 };
         let points = [of("create", "pods"), of("update", "caches.x")];
-        Search::new(seed, &points, &["pods".to_owned(), "caches.x".to_owned()], false, false)
+        Search::new(seed, &points, &["pods".to_owned(), "caches.x".to_owned()], FITS)
     }
 
     fn trials(search: &mut Search, count: usize) -> Vec<Planned> {
@@ -200,6 +213,6 @@ mod tests {
 
     #[test]
     fn without_points_there_is_no_trial() {
-        assert!(Search::new(1, &[], &[], true, true).next().is_none());
+        assert!(Search::new(1, &[], &[], FITS).next().is_none());
     }
 }
