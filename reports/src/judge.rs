@@ -21,6 +21,7 @@ mod asked;
 mod children;
 mod crashes;
 mod doubt;
+mod ending;
 mod events;
 mod finalizers;
 mod harness;
@@ -56,13 +57,14 @@ use rule::{Budget, Name, Rule};
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 16] = [
+const JUDGES: [Judge; 17] = [
     crashes::judge,
     events::judge,
     writes::judge,
     finalizers::judge,
     objects::judge,
     children::judge,
+    ending::judge,
     requests::judge,
     admission::judge,
     asked::judge,
@@ -97,7 +99,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `writes`, `finalizers`, `objects`, `children`, `requests`, `admission`, `alerts`, `api`,
+    /// The judge: `events`, `writes`, `finalizers`, `objects`, `children`, `ending`, `requests`, `admission`, `alerts`, `api`,
     /// `registry`, `resources`, `subject` or `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.

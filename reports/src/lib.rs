@@ -23,6 +23,7 @@ pub mod fuzz;
 pub mod gate;
 pub mod growth;
 pub mod history;
+pub mod hunt;
 pub mod judge;
 pub mod outside;
 pub mod render;

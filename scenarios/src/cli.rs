@@ -22,6 +22,7 @@ mod compare;
 mod definitions;
 mod envtest;
 mod gate;
+mod hunt;
 mod init;
 mod load;
 mod matrix;
@@ -108,6 +109,10 @@ enum Command {
     /// Measure how memory and start of a program grow with the number of objects, the cost of each kind and of a relist, and how much
     /// memory to ask for. Writes HTML, Markdown and JSON. Exit 0 measured, 1 killed at --limit, 2 a row has no result.
     Size(Box<size::Arguments>),
+    /// Search for bugs that nobody wrote a scenario for: disturb each write of the program in many short trials, compare
+    /// the result with undisturbed plays, and save each finding as a scenario. Exit 0 nothing found, 1 findings, 2 too
+    /// little was tried, 3 no search was possible.
+    Hunt(Box<hunt::Arguments>),
     /// Run a project's own test suite, unchanged, against a mock API server that starts in milliseconds and can inject faults. The exit
     /// code is that of the suite. With --judge, a passing suite exits 1 or 2 if the record shows a problem.
     Envtest(Box<envtest::Arguments>),
@@ -232,6 +237,7 @@ fn run_command(command: Command) -> Result<u8> {
         Command::Gate(arguments) => gate::gate(&arguments),
         Command::Load(arguments) => block_on(load::load(&arguments)).map(Verdict::exit_code),
         Command::Size(arguments) => size::size(&arguments),
+        Command::Hunt(arguments) => hunt::run(&arguments),
         Command::Envtest(arguments) => block_on(envtest::envtest(&arguments)),
         Command::Mock(command) => block_on(mock::mock(command)),
         Command::Cluster(command) => block_on(cluster::cluster(command)),

@@ -389,6 +389,7 @@ impl Choice {
                 counts_bytes: true,
                 repeat: self.repeat.clone(),
                 window: crate::run::Addresses::default(),
+                audit: None,
             })
         };
         Ok([of(Side::A)?, of(Side::B)?])

@@ -12,6 +12,7 @@ mod compare;
 pub mod descriptors;
 mod envtest;
 mod gate;
+mod hunt;
 mod init;
 mod itself;
 mod live;

@@ -19,6 +19,7 @@ mod alerts;
 mod arrival;
 mod attach;
 mod attacks;
+mod audit;
 mod calls;
 mod canary;
 mod claims;
@@ -44,6 +45,7 @@ mod hanging;
 mod install;
 mod interval;
 mod keys;
+mod kills;
 mod listen;
 mod live;
 mod load;
@@ -109,6 +111,8 @@ pub(crate) struct Options {
     pub(crate) repeat: String,
     /// Addresses of the HTML page and the metrics during the run.
     pub(crate) window: Addresses,
+    /// The file for the audit of the run, which a hunt reads.
+    pub(crate) audit: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +158,8 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let window = window.open(&directory, |text| live.say(text))?;
     let growth = growth::Growth::new(&prepared.manifest);
     let mut conductor =
-        conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals, growth);
+        conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals, growth)
+            .audited(options.audit.as_deref());
     let reason = Box::pin(conductor.conduct(prepared.subject, prepared.load)).await;
     conductor.close(&End { ended_ms: conductor.now_ms(), reason, lost: None, holes: Vec::new() });
     drop(conductor);

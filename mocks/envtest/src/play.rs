@@ -46,6 +46,8 @@ impl Play {
         if let Some(drawing) = &drawing {
             server.faults().draw_by(Box::new(drawing.clone()));
         }
+        let numbered = faults.iter().cloned().enumerate().map(|(index, fault)| (id(index), fault));
+        server.faults().await_writes(numbered);
         let schedule = Schedule::new(&faults).ok();
         let mut play = Self { server: server.clone(), faults, schedule, drawing, recorder };
         let armed = play.schedule.as_mut().map(Schedule::armed_before).unwrap_or_default();
@@ -81,6 +83,10 @@ impl Play {
     fn look(&self, schedule: &mut Schedule, start: Instant) {
         let faults = self.server.faults();
         let now = Instant::now();
+        for fired in faults.take_fired() {
+            let index = usize::try_from(fired.fault.0).unwrap_or(usize::MAX);
+            if fired.begun { schedule.begun(index, now - start) } else { schedule.fired(index, now - start) }
+        }
         for hit in faults.take_hits() {
             schedule.hit(usize::try_from(hit.fault.0).unwrap_or(usize::MAX), now - start);
             if let Some(drawing) = &self.drawing {

@@ -47,6 +47,8 @@ pub struct Injection {
     pub repeat: Option<(u64, ActiveFault)>,
     /// The fault that gives an empty answer to a watch from a compacted revision.
     pub empty_when_gone: Option<ActiveFault>,
+    /// The loss of the answer, if the request succeeds.
+    pub lost: Option<Lost>,
     /// Whether the head of the answer is sent only with the first bytes of the body.
     pub holds_head: bool,
     /// Serial numbers, all below `known`, of the faults that apply to this request's watch.
@@ -60,6 +62,14 @@ pub struct Injection {
 pub struct Stale {
     pub view: Arc<View>,
     /// The fault that shows the old state.
+    pub active: ActiveFault,
+}
+
+/// The loss of a successful request's answer.
+#[derive(Debug)]
+pub struct Lost {
+    /// The error that is sent instead; `None` means a reset.
+    pub refusal: Option<Refusal>,
     pub active: ActiveFault,
 }
 

@@ -85,7 +85,7 @@ impl Core {
         Self { inner: Mutex::new(inner), host: OnceLock::new() }
     }
 
-    fn now_us(&self) -> u64 {
+    pub(crate) fn now_us(&self) -> u64 {
         self.host.get().map_or(0, |host| host.now_us())
     }
 

@@ -8,6 +8,7 @@
 //! streams and revisions, but not HTTP.
 
 mod active;
+mod answer_lost;
 mod asked;
 mod behaviour;
 mod bookmark_ahead;
@@ -38,6 +39,7 @@ mod out_of_order;
 mod plane;
 mod player;
 mod pods;
+mod process;
 pub mod random;
 mod reason;
 mod registry;
@@ -58,6 +60,7 @@ mod watch_410;
 mod watch_duplicate;
 mod workloads;
 mod wrong_content_type;
+mod wrote;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -65,7 +68,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 pub use active::ActiveFault;
-pub use asked::{Asked, Injection, Instead, Refusal, Stale};
+pub use asked::{Asked, Injection, Instead, Lost, Refusal, Stale};
 pub(crate) use behaviour::{Behaviour, PlayedRow, Scene};
 pub use behaviour::{Host, Moment, Restore};
 pub use clocks::{DriftKeys, JumpKeys, JumpOf, process_of};
@@ -79,13 +82,15 @@ pub use registry::{DownKeys, ErrorKeys, SlowKeys};
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Code, Connections, Direction, Drawn, Error, ErrorBody, Every, Family, Fault, Form, How, Http2Code, Kind, Lasting,
-    NewConnections, NewStreams, Newer, Nth, On, Row, Settings, Takes, Then, Watches, When, check_all,
+    NewConnections, NewStreams, Newer, Nth, On, Row, Settings, Side, Takes, Then, Watches, When, WriteOf, Wrote,
+    check_all,
 };
 pub use silent_watch::Keys as SilentWatchKeys;
 pub use stream::pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use stream::{Ending, Stream, Streaming, WatchState};
 pub use view::View;
 pub use workloads::{FlappingKeys, NotReadyKeys, PERIOD};
+pub use wrote::Fired;
 
 use catalogue::catalogue;
 use engine::Core;
@@ -117,6 +122,7 @@ catalogue! {
         InitialEndHeld = initial_end::HELD,
         HttpError = http_error::ROW,
         NoAnswer = no_answer::ROW,
+        AnswerLost = answer_lost::ROW,
         DelayAnswer = delay::DELAY_ANSWER,
         HoldHeaders = delay::HOLD_HEADERS,
         Empty200 = empty_200::ROW,
@@ -157,6 +163,7 @@ catalogue! {
         RegistryRedirectLoop = registry::REDIRECT_LOOP,
         ClockJump = clocks::JUMP,
         ClockDrift = clocks::DRIFT,
+        ProcessKill = process::KILL,
         PodKill = pods::POD_KILL,
         RollingRestart = pods::ROLLING_RESTART,
         Scale = pods::SCALE,
@@ -193,6 +200,8 @@ pub struct Faults {
     /// Locked from the draw for a request until the faults have handled that request, so that a drawn fault affects
     /// only that request.
     drawing: Mutex<()>,
+    /// The writes with which faults begin.
+    awaited: wrote::Awaited,
 }
 
 /// Makes the behaviour of a fault; refuses a fault that the mock API server does not inject.
@@ -201,6 +210,7 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     let why = match row.family {
         Family::Network => "it is about the network in front of the API server",
         Family::Clock => "it is about the clock of a process, which only a run can start",
+        Family::Process => "it is about the processes of a subject, which only a run starts",
         Family::Pods => "it is about the Pods of a subject, and there are none",
         Family::Plane => "it is about the programs of a real control plane",
         _ => "it is about the registry",
@@ -214,7 +224,8 @@ impl Faults {
     /// An engine without faults; `seed` decides all probabilities.
     pub fn new(seed: u64) -> Self {
         let (draw, drawing) = (OnceLock::new(), Mutex::default());
-        Self { any: AtomicBool::new(false), core: Arc::new(Core::new(seed)), draw, drawing }
+        let awaited = wrote::Awaited::default();
+        Self { any: AtomicBool::new(false), core: Arc::new(Core::new(seed)), draw, drawing, awaited }
     }
 
     /// Connects the engine with its server; only the first call has an effect.
@@ -307,6 +318,57 @@ impl Faults {
             }
         }
         self.core.asked(asked)
+    }
+
+    /// Begins these faults with the writes in their `when`. Writes of target users count from this call on.
+    pub fn await_writes(&self, faults: impl IntoIterator<Item = (FaultId, Fault)>) {
+        self.awaited.add(faults);
+        if !self.awaited.is_empty() {
+            self.any.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a fault waits for writes. The server then calls [`Faults::written`] for each write.
+    #[inline]
+    pub fn awaits_writes(&self) -> bool {
+        !self.never_any() && !self.awaited.is_empty()
+    }
+
+    /// Whether faults may affect the requests of a user.
+    pub fn touches(&self, user: &str) -> bool {
+        self.core.touches(user)
+    }
+
+    /// Handles one side of a write, and returns when all faults that wait for the write have begun.
+    pub async fn written(&self, wrote: &Wrote<'_>, side: Side) {
+        if !self.awaits_writes() || !self.core.touches(wrote.user) {
+            return;
+        }
+        let mut held = Vec::new();
+        for (id, fault) in self.awaited.count(wrote, side) {
+            let is_later = fault.when.as_ref().is_some_and(|when| when.plus.is_some());
+            // A refused fault is begun again by the caller of `take_fired`, who handles the error.
+            let begun = !is_later && fault.name.play().is_some() && self.begin(id, &fault).is_ok();
+            let holds = !is_later && !begun;
+            self.awaited.fire(Fired { fault: id, at_us: self.core.now_us(), begun }, holds);
+            held.extend(holds.then_some(id));
+        }
+        if !held.is_empty() || self.awaited.has_fired() {
+            self.core.inner.lock().struck().notify_one();
+        }
+        if !held.is_empty() {
+            self.awaited.begun(&held).await;
+        }
+    }
+
+    /// The faults whose writes have come since the last call, oldest first. [`Faults::struck`] reports each.
+    pub fn take_fired(&self) -> Vec<Fired> {
+        self.awaited.take()
+    }
+
+    /// Lets the requests continue that wait for a fault of another program; see [`Fired::begun`].
+    pub fn began(&self, id: FaultId) {
+        self.awaited.release(id);
     }
 
     /// Handles a watch that was accepted; `injection` has the effects on the watch's request.

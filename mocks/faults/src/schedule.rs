@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::settings::{self, Lasting};
-use super::{Error, Fault};
+use super::{Error, Fault, When};
 
 /// The beginning or end of fault number `index` in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,8 @@ pub struct Schedule {
 struct Entry {
     id: Option<String>,
     waits_for: Option<(String, Duration)>,
+    /// If the fault waits for a write: the delay after it.
+    after_write: Option<Duration>,
     lasting: Lasting,
     was_hit: bool,
     begun: bool,
@@ -38,9 +40,11 @@ impl Schedule {
     /// Checks a list of faults and makes their schedule. An error comes with the number of the invalid fault.
     pub fn new(faults: &[Fault]) -> Result<Self, (usize, Error)> {
         settings::check_all(faults)?;
+        let plus = |when: &When| when.plus.unwrap_or_default().0;
         let entry = |fault: &Fault| Entry {
             id: fault.id.clone(),
-            waits_for: fault.when.as_ref().map(|when| (when.hit.clone(), when.plus.unwrap_or_default().0)),
+            waits_for: fault.when.as_ref().and_then(|when| Some((when.hit.clone()?, plus(when)))),
+            after_write: fault.when.as_ref().filter(|when| when.write.is_some()).map(plus),
             lasting: fault.lasting(),
             was_hit: false,
             begun: false,
@@ -58,7 +62,7 @@ impl Schedule {
     /// The faults that begin before the subject starts, in the order of the list. The `for` of these faults counts from
     /// the start of the warm-up.
     pub fn armed_before(&mut self) -> Vec<usize> {
-        let armed = |entry: &Entry| entry.waits_for.is_none() && !entry.begun;
+        let armed = |entry: &Entry| entry.waits_for.is_none() && entry.after_write.is_none() && !entry.begun;
         let timed: Vec<usize> = self.pending.iter().filter_map(|(_, step)| step.begins()).collect();
         let now: Vec<usize> =
             (0..self.entries.len()).filter(|index| armed(&self.entries[*index]) && !timed.contains(index)).collect();
@@ -83,6 +87,20 @@ impl Schedule {
             .collect();
         for (index, plus) in waiting {
             self.plan(now.saturating_add(plus), Step::Begin(index));
+        }
+    }
+
+    /// The write for which fault number `index` waits has come at `now`: the fault gets its time.
+    pub fn fired(&mut self, index: usize, now: Duration) {
+        if let Some(plus) = self.entries.get(index).filter(|entry| !entry.begun).and_then(|entry| entry.after_write) {
+            self.plan(now.saturating_add(plus), Step::Begin(index));
+        }
+    }
+
+    /// Fault number `index` has begun with its write at `now`; the schedule only ends the fault.
+    pub fn begun(&mut self, index: usize, now: Duration) {
+        if self.entries.get(index).is_some_and(|entry| !entry.begun) {
+            self.began(index, now);
         }
     }
 
@@ -146,7 +164,7 @@ impl Step {
 mod tests {
     use units::Span;
 
-    use super::super::{Name, When};
+    use super::super::{Name, WriteOf};
     use super::*;
 
     fn seconds(s: u64) -> Duration {
@@ -154,7 +172,7 @@ mod tests {
     }
 
     fn after(name: Name, hit: &str, plus_s: u64) -> Fault {
-        let when = Some(When { hit: hit.to_owned(), plus: Some(Span::from_secs(plus_s)) });
+        let when = Some(When::hit(hit, Some(Span::from_secs(plus_s))));
         Fault { when, ..Fault::armed(name) }
     }
 
@@ -186,6 +204,22 @@ mod tests {
         let steps: Vec<Step> = std::iter::from_fn(|| schedule.due(seconds(12))).collect();
         assert_eq!(steps, [Step::Begin(1), Step::End(1)], "the first hit only, and a compaction is a moment");
         assert_eq!(schedule.finish(), [0]);
+    }
+
+    /// A fault that waits for a write begins neither early nor by itself, and begins only once.
+    #[test]
+    fn a_fault_waits_for_a_write() {
+        let when = |plus| Some(When { write: Some(WriteOf::default()), plus, ..When::default() });
+        let now = Fault { when: when(None), lasts: Some(Span::from_secs(2)), ..Fault::armed(Name::SilentWatch) };
+        let later = Fault { when: when(Some(Span::from_secs(3))), ..now.clone() };
+        let mut schedule = Schedule::new(&[now, later]).unwrap();
+        assert_eq!((schedule.armed_before(), schedule.due(seconds(100))), (vec![], None));
+        schedule.begun(0, seconds(10));
+        schedule.begun(0, seconds(11));
+        schedule.fired(1, seconds(10));
+        schedule.fired(0, seconds(10));
+        let steps: Vec<Step> = std::iter::from_fn(|| schedule.due(seconds(20))).collect();
+        assert_eq!(steps, [Step::End(0), Step::Begin(1), Step::End(1)]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod row;
 mod shared;
 mod turns;
 mod values;
+mod when;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,8 +34,9 @@ pub(super) use shared::OF_ALL;
 pub use turns::{Every, Nth};
 pub use values::{
     Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer, On, Then,
-    Watches, When,
+    Watches,
 };
+pub use when::{Side, When, WriteOf, Wrote};
 
 /// One fault of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,7 +51,7 @@ pub struct Fault {
     /// The beginning, counted from the start of the warm-up. Without `at` and `when` the fault begins before the
     /// subject starts.
     pub at: Option<Span>,
-    /// Instead of `at`: the fault begins after the first hit of another fault.
+    /// Instead of `at`: the fault begins after the first hit of another fault, or with a write of the subject.
     pub when: Option<When>,
     /// How long the fault lasts. Default: a fault that cuts, compacts or restores is momentary if it has `at` or
     /// `when`, and neither `nth`, `every` nor `afterEvents`: it affects only streams that are open at that time. Every

@@ -9,6 +9,7 @@ mod excerpt;
 mod requests;
 mod shown;
 mod wire;
+mod writes;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ use shown::ShownLog;
 pub use shown::{Shown, ShownBy};
 
 use wire::Wire;
+use writes::WriteLog;
+pub use writes::Written;
 
 use mock_faults::FaultId;
 use mock_store::ResourceId;
@@ -137,6 +140,7 @@ pub(crate) struct AuditLog {
     users: Mutex<BTreeMap<Arc<str>, Arc<UserAudit>>>,
     pub requests: RequestRing,
     pub shown: ShownLog,
+    pub writes: WriteLog,
 }
 
 #[derive(Debug, Default)]
@@ -169,6 +173,7 @@ impl AuditLog {
             users: Mutex::new(BTreeMap::new()),
             requests: RequestRing::new(requests_max),
             shown: ShownLog::default(),
+            writes: WriteLog::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use mock_faults::{Injection, On};
+use mock_faults::{Injection, On, Side};
 use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::openapi;
 use mock_objects::status::Failure;
@@ -22,8 +22,10 @@ use super::call::{App, Call, OpenRequest};
 use super::connection::Connection;
 use super::inject::{self, Unanswered};
 use super::path::{self, Query, Target};
+use super::payload::Payload;
 use super::users::Who;
 use super::websocket::Wish;
+use super::written::Write;
 use super::{admin, authentication, discovery, health, impersonation, pretty, protobuf, rbac, verbs};
 
 pub(crate) async fn handle(
@@ -208,7 +210,7 @@ async fn route(
         Err(failure) => return Ok(Err(failure)),
     };
     // Boxed, because each of the futures that pass it on would reserve the room.
-    let mut call = Box::new(Call {
+    let call = Box::new(Call {
         app: app.clone(),
         connection,
         who,
@@ -228,17 +230,30 @@ async fn route(
     let deprecated = call.served().deprecation.clone();
     let watches = call.asked().on == On::Watch;
     // Faults concern clients: the server's own programs meet none, even if every user is a target.
-    let answer = if call.connection.inside || app.cluster.faults.never_any() {
-        verbs::dispatch(call, request.into_body()).await
+    let is_plain = app.cluster.faults.never_any() && !app.cluster.audit.writes.follows();
+    let body = Payload::from(request.into_body());
+    let answer = if call.connection.inside || is_plain {
+        verbs::dispatch(call, body).await
     } else {
-        call.injection = app.cluster.faults.asked(&call.asked());
-        inject::answer(call, request.into_body()).await?
+        // Boxed, because every request reserves the room.
+        Box::pin(disturbed(call, body)).await?
     };
     let answer = answer.map(|answer| Answer { streams: watches && answer.status == StatusCode::OK, ..answer });
     Ok(match deprecated {
         Some(warning) => Ok(warned(answer, &warning)),
         None => answer,
     })
+}
+
+/// The answer to a request that faults may affect, or whose write is recorded.
+async fn disturbed(mut call: Box<Call>, mut body: Payload) -> Result<Result<Answer, Failure>, Unanswered> {
+    let cluster = call.cluster().clone();
+    let write = Write::of(&call, &mut body).await;
+    if let Some(write) = &write {
+        write.reaches(&cluster, Side::Before).await;
+    }
+    call.injection = cluster.faults.asked(&call.asked());
+    inject::answer(call, body, write).await
 }
 
 /// Adds the deprecation warning of a version to the answer, even if the request fails.

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use hyper::body::Incoming;
 use mock_faults::{ErrorBody, Instead, Refusal, reason_of};
 use mock_objects::status::Failure;
 use serde_json::json;
@@ -14,7 +13,9 @@ use serde_json::json;
 use super::answer::Answer;
 use super::audit::Said;
 use super::call::Call;
+use super::payload::Payload;
 use super::verbs;
+use super::written::Write;
 
 /// Longest time that a read waits for a revision that the API server has not seen yet, as in kube-apiserver's watch
 /// cache.
@@ -28,11 +29,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub(crate) struct Unanswered;
 
 /// Answers a request with the effects that its injection describes.
-pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
+/// `write` is the write in the request, if a fault or the log of writes needs it.
+pub(super) async fn answer(
+    mut call: Box<Call>,
+    body: Payload,
+    write: Option<Write>,
+) -> Result<Result<Answer, Failure>, Unanswered> {
     if let Some(instead) = call.injection.instead.take() {
         // The body is read to its end: otherwise a client that is still writing would see a closed connection instead
         // of the answer.
         let read = verbs::read_body(&call.app.limits, body).await;
+        if let (Some(write), Instead::Refusal(refusal)) = (write, &instead) {
+            write.ended(call.cluster(), refusal.status).await;
+        }
         return match (read, instead) {
             (Err(failure), _) => Ok(Err(failure)),
             (Ok(_), Instead::Refusal(refusal)) => Ok(Ok(refused(&refusal))),
@@ -50,7 +59,18 @@ pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result
     let after = call.injection.after;
     let holds_head = call.injection.holds_head;
     let content_type = call.injection.content_type.take();
+    let lost = call.injection.lost.take();
+    let cluster = call.cluster().clone();
+    let asked = lost.as_ref().map(|_| call.describe());
     let answer = verbs::dispatch(call, body).await.unwrap_or_else(Answer::from);
+    if let Some(write) = write {
+        Box::pin(write.ended(&cluster, answer.status.as_u16())).await;
+    }
+    if let Some(lost) = lost.filter(|_| answer.status.is_success())
+        && lost.active.hit(|| format!("{} done, its answer lost", asked.as_deref().unwrap_or_default()))
+    {
+        return lost.refusal.map(|refusal| Ok(refused(&refusal))).ok_or(Unanswered);
+    }
     let answer = Answer { other_content_type: content_type, holds_head, ..answer };
     if let Some(after) = after {
         tokio::time::sleep(after).await;

@@ -36,6 +36,7 @@ mod inside;
 mod janitor;
 mod listen;
 mod path;
+mod payload;
 mod policy;
 mod pretty;
 mod protobuf;
@@ -56,6 +57,7 @@ mod watch;
 mod webhooks;
 mod websocket;
 mod workloads;
+mod written;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -67,7 +69,7 @@ use mock_faults::{Faults, Newer, View, Watches};
 
 pub use audit::{
     About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Said, Sending, Shown, ShownBy, Traffic, Wanted,
-    WireLine,
+    WireLine, Written,
 };
 pub use authorization::{Authorization, Permission};
 pub use config::{Config, Identity, Limits, ServiceAccounts, User, Workloads};
@@ -333,6 +335,30 @@ impl Server {
     /// of a kind.
     pub fn take_shown(&self) -> (Vec<Shown>, u64) {
         self.cluster.audit.shown.take()
+    }
+
+    /// Records the writes of users that faults may affect from now on, for [`Server::take_writes`].
+    pub fn note_writes(&self) {
+        self.cluster.audit.writes.follow();
+    }
+
+    /// The recorded writes since the last call, in the order of their answers, and the number of lost writes. The
+    /// newest 16,384 writes are kept.
+    pub fn take_writes(&self) -> (Vec<Written>, u64) {
+        self.cluster.audit.writes.take()
+    }
+
+    /// Calls `look` with every stored object of every resource, ordered by the resource's name.
+    pub fn each_object(&self, mut look: impl FnMut(&str, serde_json::Value)) {
+        let catalogue = self.cluster.catalogue();
+        let names: BTreeMap<String, _> =
+            catalogue.originals().map(|resource| (resource.full_name.to_string(), resource.id)).collect();
+        for (name, id) in names {
+            let page = self.cluster.read(|store| store.list(id, None, store.revision(), None, usize::MAX, |_| true));
+            for version in page.map(|page| page.items).unwrap_or_default() {
+                look(&name, version.value());
+            }
+        }
     }
 
     /// Keeps every request of a user from now on, for [`Self::take_requests`].

@@ -23,8 +23,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use mock_objects::json;
 use mock_objects::kinds::Review;
 use mock_objects::protobuf;
@@ -39,13 +37,14 @@ use super::authorization::{Access, Authorization};
 use super::call::Call;
 use super::config::Limits;
 use super::path::verb_of;
+use super::payload::Payload;
 use super::rbac;
 use shape::Twice;
 
 /// Longest name of a field manager ("Server-Side Apply").
 const FIELD_MANAGER_MAX_BYTES: usize = 128;
 
-pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, Failure> {
+pub(crate) async fn dispatch(call: Box<Call>, body: Payload) -> Result<Answer, Failure> {
     let answer = answer(&call, body).await;
     let annotations = std::mem::take(&mut *call.annotations.lock());
     if annotations.is_empty() {
@@ -54,7 +53,7 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
     Ok(Answer { annotations: Some(Arc::new(annotations)), ..answer.unwrap_or_else(Answer::from) })
 }
 
-async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+async fn answer(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let subresource = call.target.subresource.clone();
     let named = call.target.name.is_some();
     authorize(call)?;
@@ -164,20 +163,12 @@ fn authorize(call: &Call) -> Result<(), Failure> {
 }
 
 /// Reads a body within the limits of size and time.
-pub(crate) async fn read_body(limits: &Limits, body: Incoming) -> Result<Bytes, Failure> {
-    let collected = tokio::time::timeout(limits.body_timeout, Limited::new(body, limits.body_max_bytes).collect());
-    match collected.await {
-        Err(_) => Err(Failure::timeout("the body of the request did not arrive in time")),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Failure::too_large(format!("limit is {}", limits.body_max_bytes)))
-        }
-        Ok(Err(error)) => Err(Failure::bad_request(format!("the body of the request could not be read: {error}"))),
-    }
+pub(crate) async fn read_body(limits: &Limits, body: impl Into<Payload>) -> Result<Bytes, Failure> {
+    body.into().read(limits).await
 }
 
 /// Decodes a body as JSON, or as YAML if its content type says so.
-fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
+pub(crate) fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {
         "" | "application/json" | "*/*" => serde_json::from_slice(bytes)

@@ -11,6 +11,7 @@
 mod admission;
 mod alerts;
 mod api;
+mod ending;
 mod events;
 mod objects;
 mod process;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use admission::{Admission, Registry};
 pub use alerts::Alerts;
 pub use api::Api;
+pub use ending::{EndingLimits, Expected};
 pub use events::{Delivery, Events};
 pub use objects::{ChildrenLimits, Finalizers, ObjectLimits, Writes};
 pub use process::{Crashes, Descriptors, Memory, OpenWatches, OwnSeries, Threads};
@@ -47,6 +49,8 @@ pub struct Budgets {
     /// Limits on the subject's children at any time. The defaults apply without this section if `subject.children`
     /// names any.
     pub children: Option<ChildrenLimits>,
+    /// Limits on the state at the end of the drain: objects, fields and numbers that must be as expected.
+    pub ending: Option<EndingLimits>,
     /// Limits on the subject's requests to the control plane. Only the mock control plane records each request with its
     /// author.
     pub requests: Option<Requests>,

@@ -46,6 +46,17 @@ pub struct Objects {
     /// Objects that waited for the subject when the drain was over. Only resources with waiting objects have an entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Backlog>,
+    /// The expectations of `budgets.ending`, in their order; none if there are none, or they could not be compared.
+    pub ending: Option<Vec<Met>>,
+}
+
+/// An expectation of the end state, and whether it is met.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Met {
+    pub is_met: bool,
+    /// The found and the expected state, for people.
+    pub text: String,
 }
 
 /// Objects of one resource that waited for the subject when the drain was over, and how their number developed in the

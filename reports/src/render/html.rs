@@ -24,6 +24,7 @@ mod browser;
 mod chart;
 mod compare;
 mod gate;
+mod hunt;
 mod pair;
 mod percentiles;
 mod picture;
@@ -36,6 +37,7 @@ mod timeline;
 
 pub use compare::compare_html;
 pub use gate::gate_html;
+pub use hunt::hunt_html;
 pub use pair::diff_html;
 pub use size::size_html;
 pub use suite::suite_html;

@@ -14,7 +14,7 @@ use crate::descriptors;
 use crate::out::out;
 use crate::run::Endpoint;
 use crate::scenario::{Auth, RateLimit};
-use play::Players;
+use play::{Players, Role};
 
 /// The advice in the error if a server cannot listen on its port.
 const PORT_REMEDY: &str =
@@ -131,7 +131,7 @@ pub(super) async fn mock(command: Command) -> Result<u8> {
 async fn kube(arguments: Kube) -> Result<()> {
     mock_kube::choose_release(&arguments.kubernetes)?;
     let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| {
-        !matches!(family, mock_faults::Family::Registry | mock_faults::Family::Clock)
+        !matches!(family, mock_faults::Family::Registry | mock_faults::Family::Clock | mock_faults::Family::Process)
     })?;
     let of_workloads = |fault: &&mock_faults::Fault| fault.name.row().family == mock_faults::Family::Workloads;
     if let Some(fault) = faults.iter().find(of_workloads).filter(|_| arguments.workloads.is_none()) {
@@ -195,9 +195,10 @@ async fn kube(arguments: Kube) -> Result<()> {
     server.faults().target_users(&everybody);
     server.faults().target_endpoints(0..u32::from(arguments.endpoints));
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let mut players = Players(vec![(server.faults(), |family| !family.is_played_anywhere())]);
+    let roles: Vec<Role> = vec![(server.faults(), |family| !family.is_played_anywhere())];
+    let mut players = Players { roles, writes: Some(server.faults()) };
     if let Some(network) = endpoint.faults() {
-        players.0.push((network, |family| family == mock_faults::Family::Network));
+        players.roles.push((network, |family| family == mock_faults::Family::Network));
     }
     tokio::select! {
         () = play::play(&players, &faults, schedule) => {}
@@ -315,7 +316,8 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
         out!("{} {digest}{signing}", image.reference);
     }
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let players = Players(vec![(server.faults(), |family| family == mock_faults::Family::Registry)]);
+    let players =
+        Players { roles: vec![(server.faults(), |family| family == mock_faults::Family::Registry)], writes: None };
     tokio::select! {
         () = play::play(&players, &faults, schedule) => {}
         _ = signals.recv() => {}

@@ -133,6 +133,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         counts_bytes: false,
         repeat: repeat(arguments),
         window: Addresses { metrics: None, page: None },
+        audit: None,
     };
     let limit = arguments.limit.map(|limit| limit.0);
     Ok(Choice { options, plan, limit, patience: arguments.patience.0, out })

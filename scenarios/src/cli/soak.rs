@@ -91,6 +91,12 @@ pub(super) struct Arguments {
     /// Serve the report so far, and the metrics, at this address during the run.
     #[arg(long, value_name = "ADDR", value_parser = run::address)]
     serve: Option<SocketAddr>,
+    /// A text that replaces the contents of the scenario file; relative paths stay relative to the scenario file. `hunt` uses this.
+    #[arg(long, value_name = "FILE", hide = true)]
+    trial: Option<PathBuf>,
+    /// The file for the audit of the run. `hunt` uses this.
+    #[arg(long, value_name = "FILE", hide = true)]
+    audit: Option<PathBuf>,
     /// Do not print the progress line.
     #[arg(long, short)]
     quiet: bool,
@@ -205,7 +211,7 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
         // The run's own task stays on this thread; its servers and load use the others.
         super::block_on(tokio::task::LocalSet::new().run_until(Box::pin(bugs::all(prepared, arguments))))?
     } else {
-        let options = prepared(arguments, named(arguments.scenario(), arguments.outside)?)?;
+        let options = prepared(arguments, asked(arguments)?)?;
         if arguments.is_story(&options.source.scenario) {
             super::block_on(bugs::one(options, arguments))?
         } else {
@@ -236,6 +242,13 @@ fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
     });
     play.cannot.extend(start.cannot.iter().filter_map(|need| Need::from_str(need, false).ok()));
     Ok(())
+}
+
+/// The scenario that the command line names, or the trial that replaces its contents.
+fn asked(arguments: &Arguments) -> Result<Source> {
+    let Some(trial) = &arguments.trial else { return named(arguments.scenario(), arguments.outside) };
+    let text = std::fs::read_to_string(trial).with_context(|| format!("failed to read {}", trial.display()))?;
+    Ok(Source::instead(arguments.scenario(), &text, arguments.outside.reach())?)
 }
 
 pub(super) fn named(name: &str, outside: Outside) -> Result<Source> {
@@ -280,6 +293,7 @@ fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
         counts_bytes: false,
         repeat,
         window: run::Addresses { metrics: arguments.metrics, page: arguments.serve },
+        audit: arguments.audit.clone(),
     })
 }
 
@@ -347,7 +361,8 @@ fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
 
 /// Whether a control plane can inject a fault and all faults that this fault waits for.
 fn is_played(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault, all: &[Fault]) -> bool {
-    let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
+    let waits =
+        fault.when.as_ref().is_none_or(|when| when.hit.is_none() || all.iter().any(|other| other.id == when.hit));
     cannot(scenario, kind, fault).is_none() && waits
 }
 

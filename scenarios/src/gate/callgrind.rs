@@ -194,6 +194,7 @@ impl Slowed {
             counts_bytes: false,
             repeat: options.repeat.clone(),
             window: crate::run::Addresses::default(),
+            audit: None,
         };
         Ok(Self { options, output })
     }

@@ -25,6 +25,7 @@ use super::alerts::Receiver;
 use super::arrival::disturbs_events;
 use super::attach::Handed;
 use super::attacks::Attacks;
+use super::audit::Auditor;
 use super::canary::Canaries;
 use super::crashes::Crashes;
 use super::drift::{self, Drifts};
@@ -86,6 +87,8 @@ pub(super) struct Conductor<'a> {
     full: bool,
     /// The times in which the harness could not observe a real control plane.
     holes: Vec<Hole>,
+    /// Observes the store, if a caller or a budget needs an audit.
+    auditor: Option<Auditor>,
 }
 
 /// State that exists only while subject and load run.
@@ -189,7 +192,14 @@ impl<'a> Conductor<'a> {
             growth,
             full: false,
             holes: Vec::new(),
+            auditor: None,
         }
+    }
+
+    /// Audits the run, if `budgets.ending` or the caller needs it; `out` is the file for the audit.
+    pub(super) fn audited(mut self, out: Option<&std::path::Path>) -> Self {
+        self.auditor = Auditor::begin(self.scenario, self.world, out);
+        self
     }
 
     pub(super) fn now_ms(&self) -> u64 {
@@ -213,6 +223,7 @@ impl<'a> Conductor<'a> {
         };
         self.live.end();
         self.objects_so_far().await;
+        self.audit();
         self.leave(stop_timeout).await;
         reason
     }
@@ -225,6 +236,8 @@ impl<'a> Conductor<'a> {
             self.tell_truth(*index, true);
             self.world.begin(kube_id(*index), &self.scenario.faults[*index])?;
         }
+        self.world
+            .await_writes(self.scenario.faults.iter().cloned().enumerate().map(|(at, fault)| (kube_id(at), fault)));
         let mut witness = plan.witness;
         let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         let log = Log::create(&self.record, lines)?;
@@ -416,6 +429,7 @@ impl<'a> Conductor<'a> {
     async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
         self.processes(now_ms).await?;
+        self.world.kills.running(self.stage()?.subject.pids());
         if let Some(how) = self.world.plane.ended() {
             return Err(Halt::Broken(anyhow::anyhow!("the control plane is gone: {how}")));
         }

@@ -245,10 +245,7 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
 pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     match (fault.at, &fault.when) {
         (Some(at), _) => format!("at {at}"),
-        (None, Some(when)) => {
-            let plus = when.plus.map_or(String::new(), |plus| format!("{plus} "));
-            format!("{plus}after the first hit of {}", when.hit)
-        }
+        (None, Some(when)) => when.describe(),
         (None, None) => "before the subject starts".to_owned(),
     }
 }

@@ -85,6 +85,12 @@ impl Timeline {
         }
     }
 
+    /// The write for which fault number `index` waits has come. `begun` means that the fault has begun with the write.
+    pub(super) fn fired(&mut self, index: usize, at_ms: u64, begun: bool) {
+        let at = Duration::from_millis(at_ms);
+        if begun { self.schedule.begun(index, at) } else { self.schedule.fired(index, at) }
+    }
+
     /// Returns the next action whose time has come.
     pub(super) fn due(&mut self, now_ms: u64) -> Option<Action> {
         if self.canaries.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
@@ -240,7 +246,7 @@ mod tests {
     fn the_next_time_is_known() {
         let first = Fault { id: Some("first".to_owned()), ..Fault::new(Name::WatchReset, Span::from_secs(5)) };
         let plus = Some(Span(Duration::from_micros(1500)));
-        let then = Fault { when: Some(When { hit: "first".to_owned(), plus }), ..Fault::armed(Name::SilentWatch) };
+        let then = Fault { when: Some(When::hit("first", plus)), ..Fault::armed(Name::SilentWatch) };
         let mut timeline = Timeline::new(&[first, then]).unwrap();
         drain(&mut timeline, 4999);
         assert_eq!(timeline.next_ms(), Some(5000));
@@ -255,7 +261,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_hit_has_no_canaries_and_may_begin_before_the_times_count() {
         let first = Fault { id: Some("first".to_owned()), ..Fault::armed(Name::ErrorEvent) };
-        let when = |plus_s| Some(When { hit: "first".to_owned(), plus: Some(Span::from_secs(plus_s)) });
+        let when = |plus_s| Some(When::hit("first", Some(Span::from_secs(plus_s))));
         let soon = Fault { when: when(0), ..Fault::armed(Name::SilentWatch) };
         let later = Fault { when: when(2), lasts: Some(Span::from_secs(1)), ..Fault::armed(Name::SilentWatch) };
         let faults = [first, soon, later];

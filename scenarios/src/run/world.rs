@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use loadgen::admission::Truth;
-use mock_faults::{Family, Fault, FaultId, Hit, Player};
+use mock_faults::{Family, Fault, FaultId, Fired, Hit, Player};
 
 use super::clocks::Clocks;
 use super::deploy::Deployed;
 use super::endpoint::Endpoint;
 use super::keys::Trusted;
+use super::kills::Kills;
 use super::payloads;
 use super::plane::{Plane, token};
 use super::trouble::{self, Ground, Serving, Troubles};
@@ -46,8 +47,10 @@ pub(super) struct World {
     pub(super) plane: Plane,
     endpoint: Endpoint,
     /// The moment from which times of hits are counted.
-    epoch: Instant,
+    pub(super) epoch: Instant,
     pub(super) clocks: Clocks,
+    /// Kills the subject's processes.
+    pub(super) kills: Kills,
     pub(super) registry: mock_registry::Server,
     /// The subject's login, if the registry requires authentication.
     login: Option<Login>,
@@ -129,12 +132,13 @@ impl World {
         let login = (scenario.registry.auth != Auth::None).then_some(login);
         let services = services(scenario);
         let troubles = Troubles::new(epoch, scenario.seed);
-        let clocks = Clocks::new(epoch);
+        let (clocks, kills) = (Clocks::new(epoch), Kills::new(epoch));
         Ok(Self {
             plane,
             endpoint,
             epoch,
             clocks,
+            kills,
             registry,
             login,
             authority,
@@ -319,6 +323,7 @@ impl World {
             Family::Registry => Some(self.registry.faults()),
             Family::Pods | Family::Plane => Some(&self.troubles),
             Family::Clock => Some(&self.clocks),
+            Family::Process => Some(&self.kills),
             _ => self.plane.faults().map(|faults| faults as &dyn Player),
         }
     }
@@ -326,6 +331,24 @@ impl World {
     pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
         let player = self.player(fault).context("it cannot be played here")?;
         player.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
+    }
+
+    /// Begins these faults with the writes in their `when`.
+    pub(super) fn await_writes(&self, faults: impl IntoIterator<Item = (FaultId, Fault)>) {
+        if let Some(plane) = self.plane.faults() {
+            plane.await_writes(faults);
+        }
+    }
+
+    /// The faults whose writes have come since the last call, with the times of the writes.
+    pub(super) fn take_fired(&self) -> Vec<(Instant, Fired)> {
+        let fired = self.plane.faults().map(mock_faults::Faults::take_fired).unwrap_or_default();
+        fired.into_iter().map(|fired| (self.epoch + Duration::from_micros(fired.at_us), fired)).collect()
+    }
+
+    /// Lets a write of the subject continue that waits until a fault has begun.
+    pub(super) fn began(&self, id: FaultId) {
+        self.plane.faults().into_iter().for_each(|plane| plane.began(id));
     }
 
     pub(super) fn end(&self, id: FaultId, fault: &Fault) {
@@ -356,6 +379,7 @@ impl World {
             () = self.registry.faults().struck() => {}
             () = self.troubles.struck() => {}
             () = self.clocks.struck() => {}
+            () = self.kills.struck() => {}
         }
     }
 
@@ -370,6 +394,7 @@ impl World {
             .chain(registry)
             .chain(self.troubles.take_hits())
             .chain(self.clocks.take_hits())
+            .chain(self.kills.take_hits())
             .map(|hit| (self.epoch + Duration::from_micros(hit.at_us), hit))
             .collect()
     }

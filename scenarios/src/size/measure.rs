@@ -315,6 +315,7 @@ fn copy(options: &Options) -> Options {
         counts_bytes: false,
         repeat: options.repeat.clone(),
         window: options.window,
+        audit: None,
     }
 }
 

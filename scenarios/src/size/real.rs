@@ -48,6 +48,7 @@ async fn against_mock(folder: &Path) -> u64 {
         counts_bytes: false,
         repeat: String::new(),
         window: Addresses { metrics: None, page: None },
+        audit: None,
     };
     let (patience, stop) = (Duration::from_mins(2), CancellationToken::new());
     let ground = Ground { options: &options, folder, limit: None, seed: SEED, patience, settle: SETTLE, stop: &stop };

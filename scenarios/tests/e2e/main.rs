@@ -23,6 +23,7 @@ mod first_hour;
 mod gate;
 mod guests;
 mod history;
+mod hunt;
 mod init;
 mod inject;
 mod interrupt;

@@ -21,7 +21,13 @@ fn table(family: Family) -> String {
     let has_hits = rows.iter().any(|row| !row.hit.is_empty());
     let what = if matches!(
         family,
-        Family::Server | Family::Network | Family::Clock | Family::Pods | Family::Plane | Family::Workloads
+        Family::Server
+            | Family::Network
+            | Family::Clock
+            | Family::Process
+            | Family::Pods
+            | Family::Plane
+            | Family::Workloads
     ) {
         "what happens"
     } else {
@@ -65,6 +71,7 @@ fn parts() -> Vec<(&'static str, String)> {
         ("network", table(Family::Network)),
         ("registry", table(Family::Registry)),
         ("clock", table(Family::Clock)),
+        ("process", table(Family::Process)),
         ("pods", table(Family::Pods)),
         ("plane", table(Family::Plane)),
     ]

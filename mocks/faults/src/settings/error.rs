@@ -31,7 +31,7 @@ pub enum Error {
     Probability { given: String },
     #[error("`count` is 0: a fault that may have no effect proves nothing; leave it out or write 1 or more")]
     NoCount,
-    #[error("`at` and `when` exclude each other: a fault begins at a time, or after another fault's first hit")]
+    #[error("`at` and `when` exclude each other: a fault begins at a time, or with an event")]
     TwoBeginnings,
     /// Two faults have the same label.
     #[error("`id: {id}` is there twice: every fault's `id` must be its own")]

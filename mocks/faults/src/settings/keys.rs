@@ -66,23 +66,21 @@ pub fn check_all(faults: &[Fault]) -> Result<(), (usize, Error)> {
     for (index, fault) in faults.iter().enumerate() {
         let mut at = fault;
         for _ in 0..=faults.len() {
-            let Some(when) = &at.when else { break };
-            let Some(next) = by_id.get(when.hit.as_str()) else {
+            let Some(hit) = at.when.as_ref().and_then(|when| when.hit.as_ref()) else { break };
+            let Some(next) = by_id.get(hit.as_str()) else {
                 let known: Vec<String> = by_id.keys().map(|id| format!("`{id}`")).collect();
                 let why = if known.is_empty() {
                     "but no fault has an `id`: give one to the fault that is meant".to_owned()
                 } else {
                     format!("which no fault has as its `id`: there is {}", known.join(", "))
                 };
-                return Err((index, Error::When { id: when.hit.clone(), why }));
+                return Err((index, Error::When { id: hit.clone(), why }));
             };
             at = &faults[*next];
             if *next == index {
                 let why = "which waits for this one: neither would ever begin".to_owned();
-                return Err((
-                    index,
-                    Error::When { id: fault.when.as_ref().map_or_else(String::new, |w| w.hit.clone()), why },
-                ));
+                let id = fault.when.as_ref().and_then(|when| when.hit.clone()).unwrap_or_default();
+                return Err((index, Error::When { id, why }));
             }
         }
     }
@@ -99,6 +97,9 @@ fn values(fault: &Fault) -> Result<(), Error> {
     }
     if fault.at.is_some() && fault.when.is_some() {
         return Err(Error::TwoBeginnings);
+    }
+    if let Some(when) = &fault.when {
+        when.check()?;
     }
     let wrong = |key, given: String, instead| Err(Error::Value { key, given, instead });
     if let Some((given, instead)) = fault.nth.as_ref().and_then(Nth::problem) {

@@ -65,6 +65,8 @@ pub enum Family {
     Registry,
     /// The clock of a subject's process; the code that starts the process injects these faults.
     Clock,
+    /// The processes of a subject; the code that starts the processes injects these faults.
+    Process,
     /// The Pods of a deployed subject.
     Pods,
     /// The programs of a real control plane.
@@ -76,7 +78,7 @@ pub enum Family {
 impl Family {
     /// Whether the faults of the family can be injected with any control plane and need no mock API server.
     pub fn is_played_anywhere(self) -> bool {
-        matches!(self, Self::Network | Self::Registry | Self::Clock)
+        matches!(self, Self::Network | Self::Registry | Self::Clock | Self::Process)
     }
 
     /// Whether only the mock API server can inject the faults of the family.
@@ -94,7 +96,7 @@ impl Family {
         match self {
             Self::Requests => &["resource", "userAgent", "on", "query", "nth", "every", "endpoint"],
             Self::Watches => &["resource", "userAgent", "query", "nth", "every", "endpoint", "afterEvents"],
-            Self::Server | Self::Clock | Self::Pods | Self::Plane => &[],
+            Self::Server | Self::Clock | Self::Process | Self::Pods | Self::Plane => &[],
             Self::Connections => &["nth", "every", "endpoint"],
             Self::Workloads => &["resource"],
             Self::Network => &["nth", "every"],

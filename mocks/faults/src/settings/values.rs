@@ -8,18 +8,6 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use units::Span;
-
-/// The fault after which this fault begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct When {
-    /// The `id` of the other fault; its first hit counts.
-    pub hit: String,
-    /// The delay from that hit to the beginning of this fault. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plus: Option<Span>,
-}
 
 /// The kinds of requests that a fault affects: a word for one kind, or a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +55,16 @@ impl On {
     /// The index of the kind in the list of words; for several kinds, the index of the first one.
     pub fn index(self) -> u32 {
         self.0.trailing_zeros()
+    }
+
+    /// Whether the value includes reads: lists, watches or reads of one object.
+    pub fn reads(self) -> bool {
+        self.0 & (Self::List.0 | Self::Watch.0 | Self::Get.0) != 0
+    }
+
+    /// The words of the value, for example `update or patch`.
+    pub fn text(self) -> String {
+        self.words().collect::<Vec<_>>().join(" or ")
     }
 
     fn words(self) -> impl Iterator<Item = &'static str> {

@@ -5,7 +5,6 @@
 //! pod.
 
 use http::StatusCode;
-use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::object;
 use mock_objects::status::{About, Failure};
@@ -17,8 +16,9 @@ use super::{decode, read_body};
 use crate::admission::{Attempt, Chain, Operation};
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::payload::Payload;
 
-pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn create(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut binding = decode(&call.content_type, &bytes)?;
     let chain = Chain::of(call);
@@ -32,7 +32,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
 }
 
 /// Handles the older request `POST bindings`. Webhooks see the creation of an object of the resource `bindings`.
-pub(super) async fn create_by_body(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn create_by_body(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut binding = decode(&call.content_type, &bytes)?;
     object::check_type(&mut binding, &call.resource, call.served())?;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Ending;
@@ -26,6 +25,7 @@ use crate::admission::{Attempt, Chain, Operation};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::cluster::Cluster;
+use crate::payload::Payload;
 use crate::represent::Renderer;
 
 const TRIES: usize = 16;
@@ -74,7 +74,7 @@ impl Options {
     }
 }
 
-pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn one(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
     let options = options(call, &bytes)?;
@@ -165,7 +165,7 @@ async fn ask(call: &Call, name: &str, current: &Arc<Version>) -> Result<Vec<Stri
     Ok(warnings)
 }
 
-pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn collection(call: &Call, body: Payload) -> Result<Answer, Failure> {
     if !call.resource.allows("deletecollection") {
         return Err(Failure::method_not_allowed());
     }

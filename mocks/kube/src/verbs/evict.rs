@@ -9,7 +9,6 @@ mod budget;
 use std::sync::Arc;
 
 use http::StatusCode;
-use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::status::Failure;
@@ -22,8 +21,9 @@ use super::{decode, named, own, read_body};
 use crate::admission::Chain;
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::payload::Payload;
 
-pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn create(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut eviction = decode(&call.content_type, &bytes)?;
     let chain = Chain::of(call);

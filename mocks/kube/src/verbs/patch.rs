@@ -1,7 +1,6 @@
 //! The verb `patch`: merges the body into the stored object. `apply` handles server-side apply.
 
 use http::StatusCode;
-use hyper::body::Incoming;
 use mock_objects::object;
 use mock_objects::patch::Patch;
 use mock_objects::status::Failure;
@@ -11,9 +10,10 @@ use super::write::{change, from_storage};
 use super::{apply, read_body, shape};
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::payload::Payload;
 use crate::represent::Renderer;
 
-pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
+pub(super) async fn patch(call: &Call, body: Payload, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
     let (patch, noted) = match Patch::decode(&call.content_type, &bytes, !call.resource.custom) {

@@ -8,7 +8,6 @@ mod question;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use hyper::body::Incoming;
 use mock_objects::kinds::Review;
 use mock_objects::object;
 use mock_objects::status::Failure;
@@ -20,10 +19,11 @@ use crate::answer::Answer;
 use crate::authentication;
 use crate::authorization::{Access, Authorization};
 use crate::call::Call;
+use crate::payload::Payload;
 use crate::rbac::{self, Denied};
 use crate::users::Who;
 
-pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn answer(call: &Call, body: Payload) -> Result<Answer, Failure> {
     if call.target.name.is_some() || call.resource.namespaced && call.target.namespace.is_none() {
         return Err(Failure::no_such_path());
     }

@@ -7,7 +7,6 @@ mod owners;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use hyper::body::Incoming;
 use mock_objects::catalogue::Scale;
 use mock_objects::object;
 use mock_objects::patch::{self, Patch};
@@ -21,9 +20,10 @@ use crate::admission::{Attempt, Chain, Operation};
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::call::Call;
+use crate::payload::Payload;
 use crate::represent::Renderer;
 
-pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn answer(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let scale = of(call).ok_or_else(Failure::no_such_path)?;
     let missing = || Failure::not_found(call.resource.about(name));

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use hyper::body::Incoming;
 use jiff::{SignedDuration, Timestamp};
 use mock_objects::object;
 use mock_objects::status::{About, Cause, Failure};
@@ -16,6 +15,7 @@ use super::{decode, named, read_body};
 use crate::admission::Chain;
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::payload::Payload;
 use crate::tokens::{Claims, Subject};
 
 /// The shortest lifetime of a token in seconds, as in the API.
@@ -24,7 +24,7 @@ const LONGEST_S: i64 = 1 << 32;
 const USUAL_S: i64 = 3600;
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
-pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn create(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut request = decode(&call.content_type, &bytes)?;
     let chain = Chain::of(call);

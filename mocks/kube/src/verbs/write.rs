@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::{Meaning, Part};
@@ -29,6 +28,7 @@ use crate::answer::Answer;
 use crate::audit::Said;
 use crate::authorization::program;
 use crate::call::Call;
+use crate::payload::Payload;
 use crate::represent::Renderer;
 use crate::webhooks::check_configuration;
 use preconditions::{check_number, check_uid, fixed_revision, is_patch, unconditional};
@@ -36,7 +36,7 @@ use preconditions::{check_number, check_uid, fixed_revision, is_patch, unconditi
 /// Maximum number of attempts of a write without a `resourceVersion` while other clients write the same object.
 pub(super) const TRIES: usize = 16;
 
-pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn create(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
     let (mut value, twice) = decode_noting(&call.content_type, &bytes)?;
@@ -116,7 +116,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     Err(Failure::internal("no free name could be generated"))
 }
 
-pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
+pub(super) async fn update(call: &Call, body: Payload, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
     let (mut value, twice) = decode_noting(&call.content_type, &bytes)?;
@@ -179,7 +179,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
 }
 
 /// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers`.
-pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn finalize(call: &Call, body: Payload) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
     let value = decode(&call.content_type, &bytes)?;

@@ -4,6 +4,7 @@ mod cuts;
 mod effects;
 mod requests;
 mod views;
+mod writes;
 
 use std::time::Duration;
 

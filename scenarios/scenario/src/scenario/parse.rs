@@ -77,6 +77,21 @@ impl Source {
         Self::parse_on(&text.text, name_or_path, &ground)
     }
 
+    /// Parses a text in place of the contents of a scenario file. Relative paths start from the folder of that file.
+    pub fn instead(path: &str, text: &str, reach: Reach) -> Result<Self, Error> {
+        let folder = Path::new(path).parent().unwrap_or(Path::new("."));
+        Self::parse_on(text, path, &Ground::of(folder, reach))
+    }
+
+    /// The contents of a scenario file as a mapping, without checks of its keys.
+    pub fn raw(path: &str, reach: Reach) -> Result<serde_json::Map<String, serde_json::Value>, Error> {
+        let fail = |text: String| Error { origin: path.to_owned(), place: None, text, snippet: None };
+        let name = Path::new(path);
+        let ground = Ground::of(name.parent().unwrap_or(Path::new(".")), reach);
+        let text = ground.text(name.file_name().map_or(name, Path::new), BYTES_MAX).map_err(fail)?;
+        serde_saphyr::from_str(&text.text).map_err(|error| explain(&error, path, &text.text))
+    }
+
     /// The library's scenarios of documented bugs, in the order of the catalogue. An error means that a file of the
     /// library is invalid.
     pub fn bugs() -> Result<Vec<Self>, Error> {

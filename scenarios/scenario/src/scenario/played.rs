@@ -11,6 +11,11 @@ use super::{ControlPlaneKind, Scenario};
 pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Option<&'static str> {
     let subject = scenario.subject.kind();
     let is_in_pods = subject.needs_node();
+    if kind != ControlPlaneKind::Mock && fault.when.as_ref().is_some_and(|when| when.write.is_some()) {
+        return Some(
+            "waits for a write, which only the mock API server sees: use `controlPlane: {kind: mock}` or `at`",
+        );
+    }
     match (fault.name.row().family, kind) {
         (Family::Network, _) if fault.name == Name::NetLoss && is_in_pods => Some(
             "loses packets in a network namespace between a process and the control plane, and Pods do not use it: use `net-freeze`",
@@ -35,7 +40,10 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
             "acts on workloads, which the mock does not run by default: add `controlPlane: {workloads: {readyAfter: 200ms}}` or leave it \
              out",
         ),
-        (Family::Registry | Family::Clock | Family::Network, _)
+        (Family::Process, _) if scenario.subject.command().is_none_or(|command| command.restart.is_none()) => {
+            Some("kills a process, and nothing starts it again: use `subject: {command: {run: …, restart: always}}`")
+        }
+        (Family::Registry | Family::Clock | Family::Process | Family::Network, _)
         | (Family::Plane, ControlPlaneKind::Node)
         | (Family::Pods, ControlPlaneKind::Node | ControlPlaneKind::Kind | ControlPlaneKind::Kubeconfig)
         | (

@@ -37,6 +37,7 @@ pub(super) fn play(source: Source, file: &Path) -> Result<u8> {
         counts_bytes: false,
         repeat,
         window: Addresses { metrics: None, page: None },
+        audit: None,
     };
     let directory = crate::cli::block_on(run::record(options))?;
     let (record, judgement) = run::judged(&directory)?;

@@ -14,7 +14,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PRINTED_MAX: usize = 20;
 
 /// The mocks that inject the faults of this command.
-pub(super) struct Players<'a>(pub(super) Vec<Role<'a>>);
+pub(super) struct Players<'a> {
+    pub(super) roles: Vec<Role<'a>>,
+    /// The engine that sees the writes of clients, if there is one.
+    pub(super) writes: Option<&'a mock_faults::Faults>,
+}
 
 /// A mock, and a predicate for the families of faults that the mock can inject.
 pub(super) type Role<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
@@ -22,7 +26,7 @@ pub(super) type Role<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
 impl<'a> Players<'a> {
     fn of(&self, fault: &mock_faults::Fault) -> Option<&'a dyn Player> {
         let family = fault.name.row().family;
-        self.0.iter().find(|(_, plays)| plays(family)).map(|(player, _)| *player)
+        self.roles.iter().find(|(_, plays)| plays(family)).map(|(player, _)| *player)
     }
 
     fn begin(&self, index: usize, fault: &mock_faults::Fault) -> Result<(), mock_faults::Error> {
@@ -39,7 +43,7 @@ impl<'a> Players<'a> {
     }
 
     fn take_hits(&self) -> Vec<mock_faults::Hit> {
-        self.0.iter().flat_map(|(player, _)| player.take_hits()).collect()
+        self.roles.iter().flat_map(|(player, _)| player.take_hits()).collect()
     }
 }
 
@@ -51,13 +55,26 @@ pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], m
         if let Err(error) = players.begin(index, &faults[index]) {
             crate::out::err!("longhaul: fault {} was refused: {error}", index + 1);
         }
+        players.writes.into_iter().for_each(|writes| writes.began(number(index)));
     };
+    if let Some(writes) = players.writes {
+        writes.await_writes(faults.iter().cloned().enumerate().map(|(index, fault)| (number(index), fault)));
+    }
     for index in schedule.armed_before() {
         begin(index, Duration::ZERO);
     }
     let mut printed = vec![0; faults.len()];
     loop {
         let now = start.elapsed();
+        for fired in players.writes.map(mock_faults::Faults::take_fired).unwrap_or_default() {
+            let index = usize::try_from(fired.fault.0).unwrap_or(usize::MAX);
+            if fired.begun {
+                out!("{:>6.1}s begins with a write: {}", now.as_secs_f64(), describe(&faults[index]));
+                schedule.begun(index, now);
+            } else {
+                schedule.fired(index, now);
+            }
+        }
         for hit in players.take_hits() {
             tell(&hit, faults, &mut printed, now);
         }

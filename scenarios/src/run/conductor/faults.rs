@@ -19,6 +19,7 @@ impl Conductor<'_> {
     /// Handles hits, and begins and ends faults whose time has come. Called from the start of the subject on, because a
     /// fault may wait for the subject's first list.
     pub(super) fn faults(&mut self) -> Result<(), Halt> {
+        self.fired()?;
         self.hits()?;
         while let Some(action) = self.due()? {
             self.act(action)?;
@@ -40,25 +41,48 @@ impl Conductor<'_> {
             Action::CanaryBefore(index) => self.canary(index, FaultEvent::CanaryBefore),
             Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
             Action::Begin(index) => {
-                let now_ms = self.clock.now_ms();
                 self.cut(index)?;
-                let fault = &self.scenario.faults[index];
                 self.tell_truth(index, true);
-                self.world.begin(kube_id(index), fault)?;
-                let stage = self.stage()?;
-                stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
-                stage.active.push(index);
-                stage.events.arrivals().began(index, now_ms);
-                if disturbs_events(fault) {
-                    stage.faulted = true;
-                    stage.events.faulted(true);
-                }
-                let row = self.fault_row(index, FaultEvent::Started, 0, None);
-                self.live_say(&format!("{:>4}s fault begins: {}", self.clock.now_ms() / 1000, describe(fault)));
-                Ok(self.writer.fault(&row)?)
+                self.world.begin(kube_id(index), &self.scenario.faults[index])?;
+                self.world.began(kube_id(index));
+                self.begun(index)
             }
             Action::End(index) => self.end_fault(index),
         }
+    }
+
+    /// Records that a fault has begun.
+    fn begun(&mut self, index: usize) -> Result<(), Halt> {
+        let now_ms = self.clock.now_ms();
+        let fault = &self.scenario.faults[index];
+        let stage = self.stage()?;
+        stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
+        stage.active.push(index);
+        stage.events.arrivals().began(index, now_ms);
+        if disturbs_events(fault) {
+            stage.faulted = true;
+            stage.events.faulted(true);
+        }
+        let row = self.fault_row(index, FaultEvent::Started, 0, None);
+        self.live_say(&format!("{:>4}s fault begins: {}", now_ms / 1000, describe(fault)));
+        Ok(self.writer.fault(&row)?)
+    }
+
+    /// Handles the writes with which faults begin. The engine has already begun the faults of the API server.
+    fn fired(&mut self) -> Result<(), Halt> {
+        for (at, fired) in self.world.take_fired() {
+            let index = fired.fault.0 as usize;
+            if index >= self.scenario.faults.len() {
+                continue;
+            }
+            let at_ms = if self.clock.runs() { self.clock.at_ms(at) } else { 0 };
+            self.stage()?.timeline.fired(index, at_ms, fired.begun);
+            if fired.begun {
+                self.tell_truth(index, true);
+                self.begun(index)?;
+            }
+        }
+        Ok(())
     }
 
     /// Closes the interval row when a planned fault begins, so that the next row contains the effects of the fault. A

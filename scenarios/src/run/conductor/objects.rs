@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use reports::record::{self, Objects};
+use reports::record::{self, Met, Objects};
 
 use super::{Conductor, Halt};
 use crate::run::drift;
@@ -79,8 +79,20 @@ impl Conductor<'_> {
         let failing = std::mem::take(self.requests.failing());
         let reads = async move { hanging::read(scenario, &api, &clock, &failing).await };
         objects.hanging = self.beside(Box::pin(reads)).await?;
+        objects.ending = self.audit();
         self.writer.objects(&objects)?;
         Ok(())
+    }
+
+    /// Ends the audit of the run, if there is one, and returns the expectations that it compared.
+    pub(super) fn audit(&mut self) -> Option<Vec<Met>> {
+        let auditor = self.auditor.take()?;
+        let hits = (0..self.scenario.faults.len()).map(|index| self.hit_count(index)).collect();
+        let ended = auditor.end(self.world, &self.clock, hits);
+        ended.unwrap_or_else(|error| {
+            self.live.say(&format!("the end of the run could not be audited: {error:#}"));
+            None
+        })
     }
 
     /// Called when the run ends early: writes the facts about objects so far. Facts that only the drain shows are

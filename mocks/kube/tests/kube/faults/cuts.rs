@@ -264,7 +264,7 @@ fn settings_are_read_as_people_write_them() {
     let one = one.unwrap();
     assert_eq!(one.nth, Some(Nth::one(2)));
     assert_eq!(serde_json::to_value(&one).unwrap()["code"], "enhance-your-calm");
-    assert_eq!(one.when, Some(When { hit: "a".to_owned(), plus: Some(Span::from_secs(1)) }));
+    assert_eq!(one.when, Some(When::hit("a", Some(Span::from_secs(1)))));
     let range = read(r#"{"name": "http-error", "nth": {"from": 2, "to": 7}, "retryAfter": "1s"}"#).unwrap();
     assert_eq!(range.nth, Some(Nth::Range { from: 2, to: Some(7) }));
     for fault in [&one, &range] {

@@ -72,6 +72,7 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	}
 
 	before := cache.Status.DeepCopy()
+	planted.NoteCreation(ctx, r.Client, &cache, servers)
 	cache.Status.ObservedGeneration = cache.Generation
 	cache.Status.ReadyReplicas = servers.Status.ReadyReplicas
 	meta.SetStatusCondition(&cache.Status.Conditions, metav1.Condition{

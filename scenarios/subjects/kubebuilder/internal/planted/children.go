@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -19,6 +20,9 @@ import (
 
 	cachev1 "example.com/cache-operator/api/v1"
 )
+
+// conditionCreated has the creation time of the servers.
+const conditionCreated = "Created"
 
 // unheard has the names of new Deployments that the next lookup treats as missing in the cache. Real caches lag by milliseconds, and
 // not each time.
@@ -59,9 +63,17 @@ func CreateOrUpdate(ctx context.Context, c client.Client, servers *appsv1.Deploy
 	return nil
 }
 
-// LetGo removes a finalizer and stores the object. With one mistake the finalizer stays. With another mistake, "create or update" stores the
-// object: if the object disappears between two reads, it is created again.
+// LetGo removes a finalizer and stores the object. With one mistake the finalizer stays. With two other mistakes, "create or update" stores
+// the object: if the object disappears between two reads, it is created again.
 func LetGo(ctx context.Context, c client.Client, cache *cachev1.Cache, finalizer string) error {
+	if finalizerRaces.on {
+		again := &cachev1.Cache{ObjectMeta: metav1.ObjectMeta{Namespace: cache.Namespace, Name: cache.Name}}
+		_, err := controllerutil.CreateOrUpdate(ctx, c, again, func() error {
+			controllerutil.RemoveFinalizer(again, finalizer)
+			return nil
+		})
+		return err
+	}
 	if !finalizerNeverRemoved.on {
 		controllerutil.RemoveFinalizer(cache, finalizer)
 	}
@@ -79,6 +91,32 @@ func LetGo(ctx context.Context, c client.Client, cache *cachev1.Cache, finalizer
 		return nil
 	})
 	return err
+}
+
+// NoteCreation copies the creation time of a new Deployment into a condition. With the mistake on, the condition exists, but it is written
+// only once: if the cache does not have the new Deployment within five attempts of ten milliseconds, the time is lost for good. Without
+// the mistake, the operator has no such condition.
+func NoteCreation(ctx context.Context, c client.Client, cache *cachev1.Cache, servers *appsv1.Deployment) {
+	if !creationTimeLost.on || meta.FindStatusCondition(cache.Status.Conditions, conditionCreated) != nil {
+		return
+	}
+	if cache.Generation > 1 || cache.Status.ObservedGeneration > 0 {
+		return
+	}
+	for range 5 {
+		var found appsv1.Deployment
+		if err := c.Get(ctx, client.ObjectKeyFromObject(servers), &found); err == nil {
+			meta.SetStatusCondition(&cache.Status.Conditions, metav1.Condition{
+				Type:               conditionCreated,
+				Status:             metav1.ConditionTrue,
+				Reason:             "Created",
+				Message:            "The servers were created.",
+				LastTransitionTime: found.CreationTimestamp,
+			})
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // forgotten waits until the client's cache no longer has this Cache.

@@ -20,6 +20,8 @@ var (
 	statusOnEveryReconcile = mistake("status-on-every-reconcile")
 	finalizerNeverRemoved  = mistake("finalizer-never-removed")
 	finalizerCreates       = mistake("finalizer-by-create-or-update")
+	finalizerRaces         = mistake("finalizer-between-two-reads")
+	creationTimeLost       = mistake("creation-time-lost")
 	deletesOthers          = mistake("deletes-what-is-not-its-own")
 	childWithoutOwner      = mistake("child-without-owner")
 	requeueWithoutBackOff  = mistake("requeue-without-back-off")

@@ -1,0 +1,57 @@
+//! The HTML page of `longhaul hunt`: findings first, then what was covered and what was not.
+
+use askama::Template;
+
+use super::{Data, data_json};
+use crate::hunt::{Found, Hunt};
+use crate::render::Error;
+use crate::render::hunt::{DISTURBANCE_HEADS, covered, disturbances, shown};
+
+#[derive(Template)]
+#[template(path = "hunt.html")]
+struct Page<'a> {
+    hunt: &'a Hunt,
+    name: String,
+    sentence: String,
+    findings: Vec<(&'a Found, String)>,
+    covered: Vec<String>,
+    heads: [&'static str; 3],
+    disturbances: Vec<[String; 3]>,
+    data: String,
+}
+
+/// The page, as one file that loads no other file.
+pub fn hunt_html(hunt: &Hunt) -> Result<String, Error> {
+    let name = if hunt.command.is_empty() { hunt.scenario.clone() } else { hunt.command.join(" ") };
+    let page = Page {
+        hunt,
+        name,
+        sentence: hunt.sentence(),
+        findings: hunt.findings.iter().map(|found| (found, shown(found))).collect(),
+        covered: covered(hunt),
+        heads: DISTURBANCE_HEADS,
+        disturbances: disturbances(hunt),
+        data: data_json(&Data { length_ms: 0, unit: None, charts: Vec::new() })?,
+    };
+    Ok(page.render()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::tests::{found, hunt};
+
+    /// The page has every finding with its course, makes no request, and has no raw text of the program.
+    #[test]
+    fn the_page_shows_findings_and_coverage() {
+        let mut found = found();
+        found.title = "<script>alert(1)</script>".to_owned();
+        let page = hunt_html(&hunt(vec![found.clone(), found])).unwrap();
+        assert_eq!(page.matches("play it").count(), 2);
+        assert!(page.contains("hold own") && page.contains("create of pods"));
+        assert!(!page.contains("<script>alert"), "text from outside is escaped");
+        assert!(!page.contains("http://") && !page.contains("https://"), "the page fetches nothing");
+        let none = hunt_html(&hunt(Vec::new())).unwrap();
+        assert!(none.contains("No finding in 40 trials"));
+    }
+}

@@ -1,0 +1,176 @@
+//! The differences of a trial from the reference.
+//!
+//! Owns what is a sign of a bug, and which sign of a trial names its cause. Does no I/O.
+
+use std::collections::BTreeMap;
+
+use reports::hunt::{Sign, What};
+use serde_json::Value;
+
+use super::audit::{Audit, is_ignored};
+use super::normal::{self, Leaves};
+use super::reference::{Reference, by_resource};
+
+/// Maximum number of signs of one trial.
+const SIGNS_MAX: usize = 24;
+/// Longest shown value, in characters.
+const VALUE_MAX: usize = 80;
+
+/// The judges whose findings count in a trial. Lags and missed versions are no bugs while events are held.
+const JUDGES: [&str; 7] =
+    ["writes.", "finalizers.", "objects.", "children.", "crashes.", "subject.exited", "admission.wrongVerdicts"];
+
+/// Whether a broken budget is a sign of a bug.
+pub(crate) fn is_judged(budget: &str) -> bool {
+    JUDGES.iter().any(|judge| budget.starts_with(judge))
+}
+
+/// The signs in the end state and the numbers of a trial, the most telling first.
+pub(crate) fn signs(reference: &Reference, audit: &Audit) -> Vec<Sign> {
+    let play = normal::objects(&audit.objects);
+    let mut signs = numbers(reference, audit);
+    signs.extend(missing(reference, &play));
+    signs.extend(additional(reference, &play));
+    signs.extend(fields(reference, &play));
+    signs.truncate(SIGNS_MAX);
+    signs
+}
+
+/// More creations, deletions or objects at one moment than in any reference.
+fn numbers(reference: &Reference, audit: &Audit) -> Vec<Sign> {
+    let mut signs = Vec::new();
+    for (resource, changes) in audit.changes.iter().filter(|(resource, _)| !is_ignored(resource)) {
+        let most = reference.highest.get(resource).copied().unwrap_or_default();
+        let mut sign = |what: What, is: i64, was: i64, words: &str| {
+            if is > was {
+                signs.push(Sign {
+                    what,
+                    subject: resource.clone(),
+                    object: None,
+                    field: None,
+                    happened: format!("{is} {words}"),
+                    expected: format!("at most {was}"),
+                    most: u64::try_from(was).ok(),
+                    value: None,
+                });
+            }
+        };
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        sign(What::Made, number(changes.created), number(most.created), "creations");
+        sign(What::Deleted, number(changes.deleted), number(most.deleted), "deletions");
+        sign(What::Most, changes.most, most.most, "more objects than before, at one moment");
+    }
+    signs.sort_by_key(|sign| sign.what);
+    signs
+}
+
+fn missing(reference: &Reference, play: &BTreeMap<String, Leaves>) -> Vec<Sign> {
+    let gone = reference.objects.keys().filter(|key| !play.contains_key(*key));
+    gone.map(|key| of_object(What::Missing, key, "is missing", "there")).collect()
+}
+
+/// Objects that no reference has, if there are also more objects of their resource.
+fn additional(reference: &Reference, play: &BTreeMap<String, Leaves>) -> Vec<Sign> {
+    let counts = by_resource(play);
+    let is_more = |key: &str| {
+        let resource = normal::resource_of(key);
+        counts.get(resource).copied().unwrap_or(0) > reference.ends.get(resource).copied().unwrap_or(0)
+    };
+    let unknown = |key: &&String| !reference.objects.contains_key(*key) && !reference.loose.contains(*key);
+    let extra = play.keys().filter(unknown).filter(|key| is_more(key));
+    extra.map(|key| of_object(What::Additional, key, "is there", "no such object")).collect()
+}
+
+fn of_object(what: What, key: &str, happened: &str, expected: &str) -> Sign {
+    let (resource, object) = key.split_once(' ').unwrap_or((key, ""));
+    Sign {
+        what,
+        subject: resource.to_owned(),
+        object: Some(object.to_owned()),
+        field: None,
+        happened: happened.to_owned(),
+        expected: expected.to_owned(),
+        most: None,
+        value: None,
+    }
+}
+
+/// Other values in fields that are equal in all references.
+fn fields(reference: &Reference, play: &BTreeMap<String, Leaves>) -> Vec<Sign> {
+    let mut signs = Vec::new();
+    for (key, expected) in &reference.objects {
+        let Some(leaves) = play.get(key) else { continue };
+        let is_masked = |path: &str| reference.masked.contains(&(key.clone(), path.to_owned()));
+        let known = expected.iter().filter(|(path, value)| leaves.get(*path) != Some(value) && !is_masked(path));
+        let lost = known.map(|(path, value)| (path, Some(value), leaves.get(path)));
+        let new = leaves.iter().filter(|(path, _)| !expected.contains_key(*path) && !is_masked(path));
+        let new = new.map(|(path, value)| (path, None, Some(value)));
+        for (path, was, is) in lost.chain(new) {
+            let mut sign = of_object(What::Field, key, &shown(is), &shown(was));
+            sign.field = Some(path.clone());
+            sign.value = Some(was.cloned().unwrap_or(Value::Null));
+            signs.push(sign);
+        }
+    }
+    signs
+}
+
+fn shown(value: Option<&Value>) -> String {
+    let Some(value) = value else { return "absent".to_owned() };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if text.chars().count() <= VALUE_MAX {
+        return text;
+    }
+    text.chars().take(VALUE_MAX).chain("…".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::audit::Object;
+    use super::super::reference::tests::play;
+    use super::*;
+
+    fn reference() -> Reference {
+        let plays = [play(&json!({"ready": 1, "t": "a"}), 2), play(&json!({"ready": 1, "t": "b"}), 3)];
+        Reference::of(&plays)
+    }
+
+    fn told(audit: &Audit) -> Vec<String> {
+        let one = |sign: Sign| format!("{:?} {} {}", sign.what, sign.subject, sign.field.unwrap_or_default());
+        signs(&reference(), audit).into_iter().map(one).collect()
+    }
+
+    /// A play like the references has no sign, also if a masked value differs.
+    #[test]
+    fn a_right_play_has_no_sign() {
+        assert_eq!(told(&play(&json!({"ready": 1, "t": "zzz"}), 3)), Vec::<String>::new());
+        assert_eq!(told(&play(&json!({"ready": 1, "t": null}), 1)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_difference_is_a_sign() {
+        assert_eq!(told(&play(&json!({"ready": 2}), 2)), ["Field caches.x status.ready"]);
+        assert_eq!(told(&play(&json!({}), 2)), ["Field caches.x status.ready"]);
+        assert_eq!(told(&play(&json!({"ready": 1, "new": 1}), 2)), ["Field caches.x status.new"]);
+        assert_eq!(told(&play(&json!({"ready": 1}), 4)), ["Made pods "]);
+        let mut more = play(&json!({"ready": 1}), 2);
+        let other = json!({"metadata": {"name": "b", "namespace": "n"}});
+        more.objects.push(Object { resource: "caches.x".to_owned(), object: other.clone() });
+        assert_eq!(told(&more), ["Additional caches.x "]);
+        more.objects.remove(0);
+        assert_eq!(told(&more), ["Missing caches.x "], "another object instead is one difference");
+        let events = Audit {
+            objects: vec![Object { resource: "events".to_owned(), object: other }],
+            ..play(&json!({"ready": 1}), 2)
+        };
+        assert_eq!(told(&events), ["Missing caches.x "], "events are no objects of the comparison");
+    }
+
+    #[test]
+    fn held_events_are_not_judged_as_missed() {
+        assert!(is_judged("objects.resurrected") && is_judged("children.excess") && is_judged("subject.exited"));
+        assert!(!is_judged("events.missed") && !is_judged("memory.ceiling") && !is_judged("validity.pace"));
+    }
+}

@@ -1,0 +1,249 @@
+//! Plays a suspicious trial again, shrinks it, and gives its odds.
+//!
+//! Owns the order of replays. A sign that no replay shows again is no finding. Replays have a longer quiet than trials,
+//! so a subject that only needed more time is no finding.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use reports::hunt::{Odds, Sign, What};
+
+use super::compare::signs;
+use super::disturb::{Disturbance, HOLD_MS};
+use super::operations::Extent;
+use super::overlay::Trial;
+use super::reference::Reference;
+use super::trial::{Outcome, Played, Player};
+
+/// Number of replays that give the odds.
+pub(crate) const REPLAYS: u32 = 5;
+/// Number of replays that must show the sign: one may be an accident of a busy machine.
+const FAILED_MIN: u32 = 2;
+/// Number of plays of a reference with fewer operations.
+const OF_FEWER: u32 = 2;
+/// Number of plays of a smaller trial, of which one must show the sign.
+const TRIES: u32 = 2;
+/// Maximum number of smaller trials that are tried.
+const SMALLER_MAX: usize = 10;
+/// How much longer the quiet of a replay is.
+pub(crate) const QUIET_FACTOR: u64 = 3;
+/// Shortest hold that shrinking tries, in milliseconds.
+const HOLD_MIN_MS: u64 = 250;
+/// Number of writes before and after the disturbance in a story.
+const STORY_MAX: usize = 40;
+
+/// A confirmed sign with its smallest trial.
+#[derive(Debug, Clone)]
+pub(crate) struct Confirmed {
+    pub(crate) trial: Trial,
+    pub(crate) odds: Odds,
+    /// The sign as the last play that failed showed it.
+    pub(crate) sign: Sign,
+    pub(crate) also: Vec<Sign>,
+    pub(crate) played: Played,
+}
+
+/// All signs of a play, the most telling first; signs that the references have as well are left out.
+/// A subject that was shown an old state may act on it once; then only the end and the judges count.
+pub(crate) fn all_signs(
+    reference: &Reference,
+    known: &[Sign],
+    played: &Played,
+    disturbances: &[Disturbance],
+) -> Vec<Sign> {
+    let is_old = disturbances.iter().any(|disturbance| disturbance.kind.is_old());
+    let mut all = played.judged.clone();
+    all.extend(signs(reference, &played.audit));
+    all.retain(|sign| !is_old || !matches!(sign.what, What::Made | What::Deleted | What::Most));
+    all.retain(|sign| !known.iter().any(|known| known.is_like(sign)));
+    all
+}
+
+/// The references of trials with all operations, and of those with fewer.
+pub(crate) struct References {
+    pub(crate) all: Arc<Reference>,
+    fewer: tokio::sync::Mutex<BTreeMap<Extent, Option<Arc<Reference>>>>,
+    /// The length of the quiet of further references, in milliseconds.
+    quiet_ms: u64,
+}
+
+impl References {
+    pub(crate) fn new(all: Reference, quiet_ms: u64) -> Self {
+        Self { all: Arc::new(all), fewer: tokio::sync::Mutex::default(), quiet_ms }
+    }
+
+    /// The reference of these operations, which is played if it is new; `None` if it could not be played.
+    async fn of(&self, player: &Player, extent: Extent) -> Option<Arc<Reference>> {
+        if extent == Extent::ALL {
+            return Some(Arc::clone(&self.all));
+        }
+        // Held while the plays run, so that two findings do not play the same reference.
+        let mut fewer = self.fewer.lock().await;
+        if let Some(known) = fewer.get(&extent) {
+            return known.clone();
+        }
+        let trial = Trial { extent, ..Trial::reference(self.quiet_ms) };
+        let mut audits = Vec::new();
+        for outcome in all_of(player, &trial, OF_FEWER).await {
+            if let Outcome::Played(played) = outcome {
+                audits.push(played.audit);
+            }
+        }
+        let enough = audits.len() == OF_FEWER as usize;
+        let reference = enough.then(|| Arc::new(Reference::of(&audits)));
+        if !player.stop.is_cancelled() {
+            fewer.insert(extent, reference.clone());
+        }
+        reference
+    }
+}
+
+/// Replays a trial, then smaller ones. `None` if no replay shows the sign, or the hunt was interrupted before one did.
+pub(crate) async fn confirm(
+    player: &Player,
+    references: &References,
+    known: &[Sign],
+    trial: &Trial,
+    sign: &Sign,
+) -> Option<Confirmed> {
+    let long = Trial { quiet_ms: trial.quiet_ms * QUIET_FACTOR, ..trial.clone() };
+    let mut best = replay(player, references, known, &long, sign, REPLAYS).await?;
+    if best.odds.failed < FAILED_MIN {
+        return None;
+    }
+    let mut tried = 0;
+    'smaller: while tried < SMALLER_MAX && !player.stop.is_cancelled() {
+        for smaller in smaller(&best.trial, player.operations.can_shrink()) {
+            tried += 1;
+            if tried > SMALLER_MAX {
+                break;
+            }
+            if let Some(shrunk) = replay(player, references, known, &smaller, sign, TRIES).await {
+                best = shrunk;
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    if best.odds.plays < REPLAYS
+        && let Some(last) = replay(player, references, known, &best.trial.clone(), sign, REPLAYS).await
+    {
+        return Some(last);
+    }
+    Some(best)
+}
+
+/// Plays a trial several times; `None` if no play shows the sign.
+async fn replay(
+    player: &Player,
+    references: &References,
+    known: &[Sign],
+    trial: &Trial,
+    sign: &Sign,
+    times: u32,
+) -> Option<Confirmed> {
+    let reference = references.of(player, trial.extent).await?;
+    let (mut failed, mut plays, mut shown) = (0, 0, None);
+    for outcome in all_of(player, trial, times).await {
+        let Outcome::Played(played) = outcome else { continue };
+        plays += 1;
+        let signs = all_signs(&reference, known, &played, &trial.disturbances);
+        if let Some(place) = signs.iter().position(|one| one.is_like(sign)) {
+            failed += 1;
+            shown = Some((signs, place, *played));
+        }
+    }
+    let (mut signs, place, played) = shown?;
+    let sign = signs.remove(place);
+    let odds = Odds::of(failed, plays);
+    Some(Confirmed { trial: trial.clone(), odds, sign, also: signs, played })
+}
+
+/// Plays a trial several times at once.
+pub(crate) async fn all_of(player: &Player, trial: &Trial, times: u32) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    let mut waiting: Vec<_> = (0..times).map(|_| Box::pin(player.play(trial))).collect();
+    while !waiting.is_empty() {
+        // Each poll drives all plays; the first that is done leaves the list.
+        let done = std::future::poll_fn(|context| {
+            for (place, play) in waiting.iter_mut().enumerate() {
+                if let std::task::Poll::Ready(outcome) = play.as_mut().poll(context) {
+                    return std::task::Poll::Ready((place, outcome));
+                }
+            }
+            std::task::Poll::Pending
+        });
+        let (place, outcome) = done.await;
+        drop(waiting.swap_remove(place));
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+/// Trials with one disturbance, one operation or half of a length less, the largest step first.
+fn smaller(trial: &Trial, fewer_operations: bool) -> Vec<Trial> {
+    let mut all = Vec::new();
+    if trial.disturbances.len() > 1 {
+        for place in 0..trial.disturbances.len() {
+            let mut disturbances = trial.disturbances.clone();
+            disturbances.remove(place);
+            all.push(Trial { disturbances, ..trial.clone() });
+        }
+    }
+    if fewer_operations {
+        all.extend(trial.extent.smaller().into_iter().map(|extent| Trial { extent, ..trial.clone() }));
+    }
+    for place in 0..trial.disturbances.len() {
+        let Disturbance { lasts_ms, kind, .. } = &trial.disturbances[place];
+        let half = lasts_ms / 2;
+        if kind.has_length() && *lasts_ms >= HOLD_MS && half >= HOLD_MIN_MS {
+            let mut disturbances = trial.disturbances.clone();
+            disturbances[place].lasts_ms = half;
+            all.push(Trial { disturbances, ..trial.clone() });
+        }
+    }
+    all
+}
+
+/// The course of a play: the operations, and the subject's writes in order of time.
+pub(crate) fn story(played: &Played, extent: Extent) -> Vec<String> {
+    let mut lines = vec![format!("Operations: {}.", extent.describe())];
+    let writes = &played.audit.writes;
+    for write in writes.iter().take(STORY_MAX) {
+        let seconds = write.t_ms as f64 / 1000.0;
+        let plural = write.resource.split('.').next().unwrap_or_default();
+        let sub = if write.subresource.is_empty() { String::new() } else { format!("/{}", write.subresource) };
+        let fields = if write.fields.is_empty() { String::new() } else { format!(" ({})", write.fields.join(", ")) };
+        lines.push(format!("{seconds:.2} s: {} {plural}{sub} {}{fields} → {}", write.verb, write.object, write.status));
+    }
+    if writes.len() > STORY_MAX {
+        lines.push(format!("… and {} more writes", writes.len() - STORY_MAX));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disturb::Kind;
+    use super::super::disturb::tests::at;
+    use super::*;
+
+    /// Each smaller trial differs in one thing, and shrinking ends.
+    #[test]
+    fn trials_shrink_to_nothing() {
+        let disturbances = vec![at(Kind::HoldOwn, "create"), at(Kind::Conflict, "update")];
+        let trial = Trial { disturbances, ..Trial::reference(4000) };
+        let first = smaller(&trial, true);
+        assert_eq!(first[0].disturbances.len(), 1);
+        assert!(first.iter().any(|one| !one.extent.goes));
+        assert!(first.iter().any(|one| one.disturbances[0].lasts_ms == 1000));
+        let (mut now, mut steps) = (trial, 0);
+        while let Some(next) = smaller(&now, true).into_iter().next() {
+            now = next;
+            steps += 1;
+            assert!(steps < 20);
+        }
+        assert_eq!((now.disturbances.len(), now.extent.changes), (1, 0));
+        assert!(smaller(&Trial::reference(1), false).is_empty());
+    }
+}

@@ -1,0 +1,247 @@
+//! The disturbances of a hunt: each is one or two ordinary faults, bound to a point of the subject.
+//!
+//! Owns the table of disturbances, with the real situation behind each. A disturbance never makes an API server do
+//! anything that a real one cannot do. Does no I/O.
+
+use serde_json::{Value, json};
+
+use super::points::Signature;
+
+/// How long events or requests are held, in milliseconds: longer than a reconcile and its first retries.
+pub(crate) const HOLD_MS: u64 = 2000;
+/// How late one answer is, in milliseconds: later than the event of the same write.
+pub(crate) const LATE_MS: u64 = 700;
+/// The age of an old state, in milliseconds.
+const AGE_MS: u64 = 1500;
+
+/// A kind of disturbance.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    /// Events of the written resource arrive late, others on time.
+    HoldOwn,
+    /// Events of another watched resource arrive late.
+    HoldOther(String),
+    /// The stream of the written resource is cut; the next list shows only the last state.
+    Hide,
+    /// A relist is answered from an older state.
+    OldList(String),
+    /// The write is stored, and a reset arrives instead of the answer.
+    LoseAnswer,
+    /// The write is stored, and 504 arrives instead of the answer.
+    AnswerTimeout,
+    /// The event of a write arrives before its answer.
+    EventFirst,
+    /// The write is refused once with a conflict.
+    Conflict,
+    /// The write is refused once with an error of the server.
+    ServerError,
+    /// All answers to such writes are slow.
+    Slow,
+    /// The process is killed after the write and starts again.
+    Kill,
+    /// The process is killed after the write, and its first lists are older than what it had seen.
+    KillOld,
+    /// An hour of its own clock passes at once.
+    Time,
+}
+
+/// A disturbance at one occurrence of a point.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Disturbance {
+    pub(crate) kind: Kind,
+    pub(crate) point: Signature,
+    pub(crate) occurrence: u64,
+    /// How long the disturbance lasts, in milliseconds.
+    pub(crate) lasts_ms: u64,
+}
+
+impl Kind {
+    /// The name of the disturbance in reports.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::HoldOwn => "hold the written kind",
+            Self::HoldOther(_) => "hold another kind",
+            Self::Hide => "hide a state",
+            Self::OldList(_) => "list an older state",
+            Self::LoseAnswer => "lose an answer",
+            Self::AnswerTimeout => "time out after the commit",
+            Self::EventFirst => "event before answer",
+            Self::Conflict => "conflict",
+            Self::ServerError => "error of the server",
+            Self::Slow => "slow answers",
+            Self::Kill => "stop after a write",
+            Self::KillOld => "go back in time",
+            Self::Time => "time",
+        }
+    }
+
+    /// The kinds that fit a point, for a subject that watches these resources. `kills` says whether the run can start
+    /// the program again, and `clock` whether it can change the program's clock.
+    pub(crate) fn fitting(point: &Signature, watched: &[String], kills: bool, clock: bool) -> Vec<Self> {
+        let is_watched = watched.contains(&point.resource);
+        let mut kinds = Vec::new();
+        if is_watched {
+            kinds.extend([Self::HoldOwn, Self::Hide, Self::EventFirst, Self::OldList(point.resource.clone())]);
+        }
+        kinds.extend([Self::LoseAnswer, Self::AnswerTimeout, Self::ServerError, Self::Slow]);
+        if matches!(point.verb.as_str(), "update" | "patch") {
+            kinds.push(Self::Conflict);
+        }
+        kinds.extend(watched.iter().filter(|other| **other != point.resource).cloned().map(Self::HoldOther));
+        if kills {
+            kinds.extend([Self::Kill, Self::KillOld]);
+        }
+        if clock {
+            kinds.push(Self::Time);
+        }
+        kinds
+    }
+
+    /// Default length, in milliseconds.
+    pub(crate) fn usual_ms(&self) -> u64 {
+        match self {
+            Self::EventFirst => LATE_MS,
+            _ => HOLD_MS,
+        }
+    }
+
+    /// Whether another length makes another disturbance.
+    pub(crate) fn has_length(&self) -> bool {
+        matches!(
+            self,
+            Self::HoldOwn | Self::HoldOther(_) | Self::Hide | Self::OldList(_) | Self::Slow | Self::EventFirst
+        )
+    }
+
+    /// Whether the subject may act on an old state. A correct subject may then make or delete an object once too often,
+    /// so only the end counts.
+    pub(crate) fn is_old(&self) -> bool {
+        matches!(self, Self::KillOld | Self::OldList(_))
+    }
+
+    /// Whether the disturbance kills the process.
+    pub(crate) fn kills(&self) -> bool {
+        matches!(self, Self::Kill | Self::KillOld)
+    }
+}
+
+impl Disturbance {
+    /// The faults of the disturbance, as a scenario writes them.
+    pub(crate) fn faults(&self) -> Vec<Value> {
+        let Self { kind, point, occurrence, lasts_ms } = self;
+        let (before, after) = (point.trigger(*occurrence, "before"), point.trigger(*occurrence, "after"));
+        let lasts = format!("{lasts_ms}ms");
+        let (resource, verb) = (&point.resource, &point.verb);
+        let hold = |resource: &str| json!({"name": "silent-watch", "resource": resource, "newStreams": "silent", "heals": true, "for": lasts, "when": before});
+        let refused = |status: u16| json!({"name": "http-error", "resource": resource, "on": verb, "status": status, "count": 1, "when": before});
+        let old = |resource: &str| json!({"name": "stale-view", "resource": resource, "age": format!("{AGE_MS}ms"), "for": lasts, "when": after});
+        let kill = || json!({"name": "process-kill", "when": after});
+        match kind {
+            Kind::HoldOwn => vec![hold(resource)],
+            Kind::HoldOther(other) => vec![hold(other)],
+            Kind::Hide => vec![
+                json!({"name": "http-error", "resource": resource, "on": ["list", "watch"], "status": 503, "for": lasts, "when": before}),
+                json!({"name": "watch-410", "resource": resource, "form": "stream", "when": before}),
+            ],
+            Kind::OldList(other) => {
+                vec![old(other), json!({"name": "watch-410", "resource": other, "form": "stream", "when": after})]
+            }
+            Kind::LoseAnswer => {
+                vec![json!({"name": "answer-lost", "resource": resource, "on": verb, "count": 1, "when": before})]
+            }
+            Kind::AnswerTimeout => vec![
+                json!({"name": "answer-lost", "resource": resource, "on": verb, "count": 1, "status": 504, "when": before}),
+            ],
+            Kind::EventFirst => vec![
+                json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": lasts, "count": 1, "when": before}),
+            ],
+            Kind::Conflict => vec![refused(409)],
+            Kind::ServerError => vec![refused(500)],
+            Kind::Slow => vec![
+                json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": "300ms", "for": lasts, "when": before}),
+            ],
+            Kind::Kill => vec![kill()],
+            Kind::KillOld => {
+                let mut old =
+                    json!({"name": "stale-view", "connections": "new", "age": format!("{AGE_MS}ms"), "for": lasts});
+                old["when"] = after.clone();
+                vec![old, kill()]
+            }
+            Kind::Time => vec![json!({"name": "clock-jump", "ahead": "1h", "of": "all", "when": after})],
+        }
+    }
+
+    /// The disturbance as a sentence, with the real situation that makes it.
+    pub(crate) fn describe(&self) -> String {
+        let Self { kind, point, occurrence, lasts_ms } = self;
+        let nth = mock_faults::Every(*occurrence);
+        let at = format!("the {nth} {}", point.describe());
+        let first = format!("The {nth} {}", point.describe());
+        let plural = |resource: &str| resource.split('.').next().unwrap_or_default().to_owned();
+        let own = plural(&point.resource);
+        let ms = lasts_ms;
+        match kind {
+            Kind::HoldOwn => format!("Before {at}, events of {own} are held for {ms} ms: a slow watch."),
+            Kind::HoldOther(other) => {
+                format!("Before {at}, events of {} are held for {ms} ms: a slow watch.", plural(other))
+            }
+            Kind::Hide => {
+                format!("Before {at}, {own} cannot be listed or watched for {ms} ms: an API server restarts.")
+            }
+            Kind::OldList(other) => format!(
+                "After {at}, {} are listed and watched from a state {AGE_MS} ms old for {ms} ms: an API server that lags.",
+                plural(other)
+            ),
+            Kind::LoseAnswer => format!("The connection breaks after {at} is stored: a network failure."),
+            Kind::AnswerTimeout => format!("{first} is stored, and the answer is 504: a slow etcd."),
+            Kind::EventFirst => format!("The answer to {at} arrives {ms} ms after its event: a slow connection."),
+            Kind::Conflict => format!("{first} is refused once with 409: another writer was faster."),
+            Kind::ServerError => format!("{first} is refused once with 500: etcd changes its leader."),
+            Kind::Slow => format!("From {at} on, such answers take 300 ms for {ms} ms: a busy API server."),
+            Kind::Kill => format!("The process is killed after {at} and starts again: out of memory."),
+            Kind::KillOld => format!(
+                "The process is killed after {at} and starts again; for {ms} ms it reads a state {AGE_MS} ms old: an API server that lags."
+            ),
+            Kind::Time => format!("After {at}, an hour of the program's clock passes at once: a suspended machine."),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn point(verb: &str, resource: &str) -> Signature {
+        Signature { verb: verb.to_owned(), resource: resource.to_owned(), ..Signature::default() }
+    }
+
+    pub(crate) fn at(kind: Kind, verb: &str) -> Disturbance {
+        let lasts_ms = kind.usual_ms();
+        Disturbance { kind, point: point(verb, "pods"), occurrence: 1, lasts_ms }
+    }
+
+    /// Every fault of every disturbance is a valid fault of the catalogue that waits for the point.
+    #[test]
+    fn disturbances_are_faults_of_the_catalogue() {
+        let watched = ["pods".to_owned(), "caches.x".to_owned()];
+        for verb in ["create", "update", "patch", "delete"] {
+            let kinds = Kind::fitting(&point(verb, "pods"), &watched, true, true);
+            assert!(kinds.len() >= 12, "{}", kinds.len());
+            for kind in kinds {
+                let disturbance = at(kind, verb);
+                assert!(disturbance.describe().ends_with('.'));
+                for fault in disturbance.faults() {
+                    let read: mock_faults::Fault = serde_json::from_value(fault.clone()).unwrap();
+                    read.check().unwrap_or_else(|error| panic!("{fault}: {error}"));
+                    assert!(read.when.unwrap().write.is_some(), "{fault}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_seen_is_held() {
+        let kinds = Kind::fitting(&point("create", "pods"), &[], false, false);
+        assert_eq!(kinds, [Kind::LoseAnswer, Kind::AnswerTimeout, Kind::ServerError, Kind::Slow]);
+    }
+}

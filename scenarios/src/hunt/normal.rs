@@ -1,0 +1,153 @@
+//! Objects in a form in which two plays can be compared: without times, revisions and generated names.
+//!
+//! Owns which values can never be equal in two plays. Does no I/O.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::audit::{Object, is_ignored};
+
+/// The value that stands for any time.
+pub(crate) const TIME: &str = "<time>";
+/// Metadata that differs in each play.
+const OF_PLAY: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
+/// Fields at any depth that count writes or name an object by its identity.
+const COUNTERS: [&str; 2] = ["observedGeneration", "uid"];
+/// Keys that identify the items of a list.
+const IDENTITIES: [&str; 4] = ["type", "name", "key", "containerPort"];
+/// Maximum number of leaves of one object.
+const LEAVES_MAX: usize = 4096;
+
+/// The leaves of an object by their paths, such as `status.conditions[Ready].reason`.
+pub(crate) type Leaves = BTreeMap<String, Value>;
+
+/// The objects of a play by resource, namespace and name. Objects with generated names are numbered.
+pub(crate) fn objects(all: &[Object]) -> BTreeMap<String, Leaves> {
+    let mut named: BTreeMap<String, Vec<Leaves>> = BTreeMap::new();
+    for Object { resource, object } in all.iter().filter(|one| !is_ignored(&one.resource)) {
+        named.entry(key(resource, object)).or_default().push(leaves(object));
+    }
+    let mut keyed = BTreeMap::new();
+    for (key, mut same) in named {
+        if let [_] = same.as_slice() {
+            keyed.extend(same.pop().map(|leaves| (key, leaves)));
+            continue;
+        }
+        same.sort_by_cached_key(|leaves| serde_json::to_string(leaves).unwrap_or_default());
+        keyed.extend(same.into_iter().enumerate().map(|(number, leaves)| (format!("{key}#{}", number + 1), leaves)));
+    }
+    keyed
+}
+
+/// The resource in a key of [`objects`].
+pub(crate) fn resource_of(key: &str) -> &str {
+    key.split_once(' ').map_or(key, |(resource, _)| resource)
+}
+
+fn key(resource: &str, object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let name = match text("generateName") {
+        "" => text("name").to_owned(),
+        generated => format!("{generated}*"),
+    };
+    match text("namespace") {
+        "" => format!("{resource} {name}"),
+        namespace => format!("{resource} {namespace}/{name}"),
+    }
+}
+
+fn leaves(object: &Value) -> Leaves {
+    let mut object = object.clone();
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.retain(|key, _| !OF_PLAY.contains(&key.as_str()));
+        if metadata.contains_key("generateName") {
+            metadata.remove("name");
+        }
+    }
+    let mut leaves = Leaves::new();
+    walk(&object, String::new(), &mut leaves);
+    leaves
+}
+
+fn walk(value: &Value, path: String, leaves: &mut Leaves) {
+    if leaves.len() >= LEAVES_MAX {
+        return;
+    }
+    match value {
+        Value::Object(keys) => {
+            for (key, value) in keys.iter().filter(|(key, _)| !COUNTERS.contains(&key.as_str())) {
+                let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                walk(value, below, leaves);
+            }
+        }
+        Value::Array(items) if items.iter().all(Value::is_object) && !items.is_empty() => {
+            let identity = IDENTITIES.into_iter().find(|key| items.iter().all(|item| !item[key].is_null()));
+            for (number, item) in items.iter().enumerate() {
+                let place = match identity {
+                    Some(key) => item[key].as_str().map_or_else(|| item[key].to_string(), str::to_owned),
+                    None => number.to_string(),
+                };
+                walk(item, format!("{path}[{place}]"), leaves);
+            }
+        }
+        Value::Array(items) => {
+            // The order of plain values depends on the order of writes.
+            let mut plain: Vec<Value> = items.clone();
+            plain.sort_by_cached_key(Value::to_string);
+            leaves.insert(path, Value::Array(plain));
+        }
+        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => {
+            leaves.insert(path, TIME.into());
+        }
+        plain => {
+            leaves.insert(path, plain.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(resource: &str, object: Value) -> Object {
+        Object { resource: resource.to_owned(), object }
+    }
+
+    /// Two plays of the same program differ only in values that carry no meaning.
+    #[test]
+    fn times_identities_and_orders_are_no_difference() {
+        let play = |uid: &str, time: &str, flip: bool| {
+            let mut conditions =
+                vec![json!({"type": "A", "at": time}), json!({"type": "B", "observedGeneration": uid.len()})];
+            let mut finalizers = vec!["x", "y"];
+            if flip {
+                conditions.reverse();
+                finalizers.reverse();
+            }
+            let made = json!({"metadata": {"name": "a", "namespace": "n", "uid": uid, "creationTimestamp": time,
+                "resourceVersion": uid, "finalizers": finalizers, "ownerReferences": [{"name": "o", "uid": uid}]},
+                "status": {"conditions": conditions}});
+            objects(&[object("caches.x", made)])
+        };
+        let (one, other) = (play("u1", "2026-01-01T00:00:00Z", false), play("u22", "2026-01-02T00:00:09.5Z", true));
+        assert_eq!(one, other);
+        let leaves = &one["caches.x n/a"];
+        assert_eq!(leaves["status.conditions[A].at"], TIME);
+        assert_eq!(leaves["metadata.finalizers"], json!(["x", "y"]));
+    }
+
+    #[test]
+    fn generated_names_are_numbers() {
+        let pod = |name: &str, node: &str| {
+            object("pods", json!({"metadata": {"name": name, "generateName": "a-", "namespace": "n"}, "node": node}))
+        };
+        let event = object("events", json!({"metadata": {"name": "e"}}));
+        let play = objects(&[pod("a-xyz", "2"), pod("a-abc", "1"), event]);
+        assert_eq!(play.keys().collect::<Vec<_>>(), ["pods n/a-*#1", "pods n/a-*#2"]);
+        assert_eq!(play, objects(&[pod("a-1", "1"), pod("a-2", "2")]));
+        assert_eq!(resource_of("pods n/a-*#1"), "pods");
+    }
+}

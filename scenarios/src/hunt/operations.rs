@@ -1,0 +1,218 @@
+//! The operations of a trial: one or two objects of the subject's kind come, change, go and come again.
+//!
+//! Owns how the operations follow from a scenario's load, and their times. The operations are a `script`, so a finding
+//! is an ordinary scenario. Does no I/O.
+
+use serde_json::{Map, Value, json};
+
+/// Length of the warm-up and of the steady phase, in milliseconds: all operations and every disturbance end in it.
+const WARM_UP_MS: u64 = 200;
+const STEADY_MS: u64 = 6800;
+/// Default length of the quiet at the end, in milliseconds.
+pub(crate) const QUIET_MS: u64 = 4000;
+/// The times of changes of an object, in milliseconds. The last one comes late, so that a long hold sees it.
+const CHANGES_MS: [u64; 4] = [1200, 1800, 2400, 3900];
+/// The object that stays: what goes wrong with it is there at the end.
+const STAYS: &str = "hunt-a";
+/// The object that is deleted and made again.
+const RETURNS: &str = "hunt-b";
+/// The object that is deleted.
+const GOES: &str = "hunt-c";
+
+/// The operations of a hunt, and how much of them a trial keeps.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Operations {
+    script: Map<String, Value>,
+    /// Whether the user wrote the script; then its steps stay as they are.
+    is_own: bool,
+    /// The last time of a step that the user wrote, in milliseconds.
+    loaded_ms: u64,
+}
+
+/// The operations of one trial, which shrinking makes fewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Extent {
+    /// Number of changes of the object that stays.
+    pub(crate) changes: usize,
+    /// Whether another object is deleted and made again.
+    pub(crate) returns: bool,
+    /// Whether another object is deleted.
+    pub(crate) goes: bool,
+}
+
+impl Extent {
+    pub(crate) const ALL: Self = Self { changes: CHANGES_MS.len(), returns: true, goes: true };
+
+    /// The extents with one operation less, the largest step first.
+    pub(crate) fn smaller(self) -> Vec<Self> {
+        let mut all = Vec::new();
+        if self.returns {
+            all.push(Self { returns: false, ..self });
+        }
+        if self.goes {
+            all.push(Self { goes: false, ..self });
+        }
+        if self.changes > 0 {
+            all.push(Self { changes: 0, ..self });
+        }
+        all
+    }
+
+    /// For example `one object stays and changes 3 times, one is deleted`.
+    pub(crate) fn describe(self) -> String {
+        let changes = if self.changes > 0 { format!(" and changes {} times", self.changes) } else { String::new() };
+        let returns = if self.returns { ", one is deleted and made again" } else { "" };
+        let goes = if self.goes { ", one is deleted" } else { "" };
+        format!("one object stays{changes}{returns}{goes}")
+    }
+}
+
+impl Operations {
+    /// The operations for a scenario file: its own `script`, or a script from its `churn`. The error says what is
+    /// missing.
+    pub(crate) fn of(file: &Map<String, Value>) -> Result<Self, String> {
+        if let Some(Value::Object(script)) = file.get("script") {
+            let loaded_ms = phase(file, "warmUp") + phase(file, "steady");
+            return Ok(Self { script: script.clone(), is_own: true, loaded_ms });
+        }
+        let churn = match file.get("churn") {
+            Some(Value::Array(sections)) => sections.first(),
+            other => other,
+        };
+        let Some(Value::Object(churn)) = churn else {
+            let why =
+                "the scenario has neither `churn` nor `script`: name the resource whose objects come, change and go";
+            return Err(why.to_owned());
+        };
+        let mut script = Map::new();
+        for key in ["resource", "template", "vary", "scope", "namespace"] {
+            script.extend(churn.get(key).map(|value| (key.to_owned(), value.clone())));
+        }
+        if !script.contains_key("template") {
+            let template = churn.get("templates").and_then(Value::as_array).and_then(|all| all.iter().find_map(sample));
+            script.extend(template.map(|template| ("template".to_owned(), template)));
+        }
+        Ok(Self { script, is_own: false, loaded_ms: WARM_UP_MS + STEADY_MS })
+    }
+
+    /// Whether fewer operations are possible.
+    pub(crate) fn can_shrink(&self) -> bool {
+        !self.is_own
+    }
+
+    /// The script of one trial.
+    pub(crate) fn script(&self, extent: Extent) -> Value {
+        let mut script = self.script.clone();
+        if !self.is_own {
+            script.insert("steps".to_owned(), Value::Array(steps(extent)));
+        }
+        Value::Object(script)
+    }
+
+    /// The phases of a trial with this quiet, and their length in milliseconds.
+    pub(crate) fn phases(&self, quiet_ms: u64) -> (Value, u64) {
+        let ms = |ms: u64| format!("{ms}ms");
+        let steady_ms = self.loaded_ms - WARM_UP_MS.min(self.loaded_ms);
+        let phases = json!({"warmUp": ms(WARM_UP_MS), "steady": ms(steady_ms.max(1000)), "drain": ms(quiet_ms)});
+        (phases, WARM_UP_MS + steady_ms + quiet_ms)
+    }
+
+    /// The names of the objects, without those that the user wrote.
+    pub(crate) fn resource(&self) -> &str {
+        self.script.get("resource").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// A sample that the API must accept: a file name or an object.
+fn sample(sample: &Value) -> Option<Value> {
+    match sample {
+        Value::String(file) => Some(json!(file)),
+        Value::Object(keys) if keys.get("expect").is_none_or(|expect| expect != "denied") => {
+            keys.get("object").or_else(|| keys.get("file")).cloned()
+        }
+        _ => None,
+    }
+}
+
+fn steps(extent: Extent) -> Vec<Value> {
+    let at = |ms: u64| format!("{ms}ms");
+    let mut steps = vec![json!({"at": at(100), "create": STAYS})];
+    if extent.returns {
+        steps.push(json!({"at": at(400), "create": RETURNS}));
+    }
+    if extent.goes {
+        steps.push(json!({"at": at(700), "create": GOES}));
+    }
+    for change in CHANGES_MS.iter().take(extent.changes) {
+        steps.push(json!({"at": at(*change), "update": STAYS}));
+    }
+    if extent.returns {
+        steps.push(json!({"at": at(2600), "recreate": RETURNS}));
+    }
+    if extent.goes {
+        steps.push(json!({"at": at(3200), "delete": GOES}));
+    }
+    steps
+}
+
+/// The length of a phase in milliseconds, as the file has it.
+fn phase(file: &Map<String, Value>, name: &str) -> u64 {
+    let span = file.get("phases").and_then(|phases| phases.get(name)).cloned().unwrap_or_default();
+    serde_json::from_value::<units::Span>(span).map_or(0, units::Span::as_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operations(file: &Value) -> Result<Operations, String> {
+        Operations::of(file.as_object().unwrap())
+    }
+
+    fn parsed(script: Value) -> loadgen::script::Config {
+        serde_json::from_value(script).unwrap()
+    }
+
+    /// The script that follows from churn is a valid script, whatever is left of it.
+    #[test]
+    fn churn_becomes_a_script() {
+        let file = json!({"churn": [{"resource": "caches.x/v1", "template": {"kind": "Cache"}, "population": 50, "rate": "auto"}]});
+        let operations = operations(&file).unwrap();
+        let mut extents = vec![Extent::ALL];
+        while let Some(extent) = extents.pop() {
+            let script = parsed(operations.script(extent));
+            script.check().unwrap();
+            assert_eq!(script.resource, "caches.x/v1");
+            extents.extend(extent.smaller());
+        }
+        let (phases, length_ms) = operations.phases(QUIET_MS);
+        assert_eq!((phases["steady"].as_str(), length_ms), (Some("6800ms"), 11_000));
+    }
+
+    /// A sample that must be refused is not played.
+    #[test]
+    fn the_first_accepted_sample_is_the_template() {
+        let of = |templates: Value| {
+            let file = json!({"churn": {"resource": "r/v1", "templates": templates}});
+            operations(&file).unwrap().script(Extent::ALL)["template"].clone()
+        };
+        assert_eq!(of(json!([{"file": "bad.yaml", "expect": "denied"}, {"file": "a.yaml"}])), "a.yaml");
+        assert_eq!(of(json!(["b.yaml"])), "b.yaml");
+        assert_eq!(of(json!([{"object": {"kind": "A"}}])), json!({"kind": "A"}));
+    }
+
+    #[test]
+    fn a_script_of_the_user_stays() {
+        let steps = json!([{"at": "1s", "create": "x"}]);
+        let file = json!({"phases": {"warmUp": "1s", "steady": "9s"}, "script": {"resource": "r/v1", "steps": steps}});
+        let operations = operations(&file).unwrap();
+        assert!(!operations.can_shrink());
+        assert_eq!(operations.script(Extent::ALL)["steps"], steps);
+        assert_eq!(operations.phases(2000).1, 12_000);
+    }
+
+    #[test]
+    fn without_load_the_error_says_what_to_write() {
+        assert!(operations(&json!({})).unwrap_err().contains("`churn` nor `script`"));
+    }
+}

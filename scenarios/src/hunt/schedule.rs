@@ -1,0 +1,218 @@
+//! The order of trials: every disturbance at every point once, then pairs, then other combinations.
+//!
+//! Owns the seed and the guidance: trials that brought a new course are extended first. The same seed and the same
+//! answers give the same trials. Does no I/O.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::disturb::{Disturbance, Kind};
+use super::points::Point;
+
+/// Lengths of disturbances in the random part, in milliseconds.
+const LENGTHS_MS: [u64; 6] = [50, 150, 400, 1000, 2000, 4000];
+/// Maximum number of disturbances of one trial.
+pub(crate) const TOGETHER_MAX: usize = 3;
+/// Maximum number of trials that wait to be extended.
+const PARENTS_MAX: usize = 64;
+/// Maximum number of remembered trials; after so many, a combination may come again.
+const PLAYED_MAX: usize = 50_000;
+/// Number of times that a random trial is drawn again if it was played before.
+const REDRAWS: usize = 32;
+
+/// The parts of a hunt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Single,
+    Pair,
+    Other,
+}
+
+/// The disturbances of one trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) stage: Stage,
+    pub(crate) disturbances: Vec<Disturbance>,
+}
+
+/// The abilities of a run, and the length of a hold in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fits {
+    /// Whether the run can kill the subject and start it again.
+    pub(crate) kills: bool,
+    /// Whether the subject's clock may jump.
+    pub(crate) clock: bool,
+    pub(crate) hold_ms: u64,
+}
+
+/// The search.
+#[derive(Debug)]
+pub(crate) struct Search {
+    random: ChaCha8Rng,
+    singles: VecDeque<Disturbance>,
+    /// All single disturbances, from which combinations are made.
+    all: Vec<Disturbance>,
+    /// Highest occurrence of the point of each entry in `all`.
+    occurrences: Vec<u64>,
+    /// Trials with a new course, newest first.
+    parents: VecDeque<Vec<Disturbance>>,
+    played: BTreeSet<Vec<Disturbance>>,
+    pairs: u64,
+}
+
+impl Search {
+    pub(crate) fn new(seed: u64, points: &[Point], watched: &[String], fits: Fits) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let (mut all, mut occurrences) = (Vec::new(), Vec::new());
+        for point in points {
+            for kind in Kind::fitting(&point.signature, watched, fits.kills, fits.clock) {
+                let is_hold = matches!(kind, Kind::HoldOwn | Kind::HoldOther(_));
+                let lasts_ms = if is_hold { fits.hold_ms } else { kind.usual_ms() };
+                all.push(Disturbance { kind, point: point.signature.clone(), occurrence: 1, lasts_ms });
+                occurrences.push(point.occurrences);
+            }
+        }
+        // Shuffled, so that an early end has seen some of each disturbance and each point.
+        let mut singles = all.clone();
+        singles.shuffle(&mut random);
+        let (parents, played) = (VecDeque::new(), BTreeSet::new());
+        Self { random, singles: singles.into(), all, occurrences, parents, played, pairs: 0 }
+    }
+
+    /// Number of single disturbances.
+    pub(crate) fn singles(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The next trial; `None` if nothing can be disturbed.
+    pub(crate) fn next(&mut self) -> Option<Planned> {
+        if let Some(single) = self.singles.pop_front() {
+            let disturbances = vec![single];
+            self.played.insert(disturbances.clone());
+            return Some(Planned { stage: Stage::Single, disturbances });
+        }
+        if self.played.len() >= PLAYED_MAX {
+            self.played.clear();
+        }
+        for _ in 0..REDRAWS {
+            let planned = self.draw()?;
+            let mut key = planned.disturbances.clone();
+            key.sort();
+            if self.played.insert(key) {
+                self.pairs += u64::from(planned.stage == Stage::Pair);
+                return Some(planned);
+            }
+        }
+        self.draw()
+    }
+
+    /// Reports that a trial brought a new course.
+    pub(crate) fn is_new(&mut self, disturbances: &[Disturbance]) {
+        if disturbances.len() < TOGETHER_MAX {
+            self.parents.push_front(disturbances.to_vec());
+            self.parents.truncate(PARENTS_MAX);
+        }
+    }
+
+    fn draw(&mut self) -> Option<Planned> {
+        // One trial of four is drawn without guidance, because a bug may need a course that looks usual.
+        let guided = !self.parents.is_empty() && self.random.random_range(0..4) > 0;
+        let mut disturbances = if guided {
+            let place = self.random.random_range(0..self.parents.len());
+            self.parents.get(place).cloned().unwrap_or_default()
+        } else {
+            vec![self.one()?]
+        };
+        let another = self.one()?;
+        // Two disturbances of the same object meet more often if they are at one resource.
+        let related = self.all.iter().filter(|one| one.point.resource == disturbances[0].point.resource).cloned();
+        let related: Vec<Disturbance> = related.collect();
+        let near = self.random.random_bool(0.5);
+        let partner = if near { related.choose(&mut self.random).cloned().unwrap_or(another) } else { another };
+        disturbances.push(partner);
+        let stage = if disturbances.len() == 2 { Stage::Pair } else { Stage::Other };
+        for disturbance in &mut disturbances {
+            if disturbance.kind.has_length() && self.random.random_bool(0.5) {
+                disturbance.lasts_ms = *LENGTHS_MS.choose(&mut self.random)?;
+            }
+        }
+        Some(Planned { stage, disturbances })
+    }
+
+    /// Any single disturbance, at any occurrence of its point.
+    fn one(&mut self) -> Option<Disturbance> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let place = self.random.random_range(0..self.all.len());
+        let occurrence = self.random.random_range(1..=self.occurrences[place].max(1));
+        Some(Disturbance { occurrence, ..self.all[place].clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disturb::tests::point;
+    use super::*;
+
+    const FITS: Fits = Fits { kills: false, clock: false, hold_ms: 2000 };
+
+    fn search(seed: u64) -> Search {
+        let of = |verb, resource| Point { signature: point(verb, resource), occurrences: 3 };
+        let points = [of("create", "pods"), of("update", "caches.x")];
+        Search::new(seed, &points, &["pods".to_owned(), "caches.x".to_owned()], FITS)
+    }
+
+    fn trials(search: &mut Search, count: usize) -> Vec<Planned> {
+        (0..count).map(|_| search.next().unwrap()).collect()
+    }
+
+    /// One seed repeats a hunt, and another seed gives another order.
+    #[test]
+    fn one_seed_gives_the_same_trials() {
+        let play = |seed| {
+            let mut search = search(seed);
+            let first = trials(&mut search, 20);
+            search.is_new(&first[3].disturbances);
+            [first, trials(&mut search, 30)].concat()
+        };
+        assert_eq!(play(7), play(7));
+        assert_ne!(play(7), play(8));
+    }
+
+    /// Every single disturbance comes once before any combination.
+    #[test]
+    fn all_singles_come_first() {
+        let mut search = search(1);
+        let count = search.singles();
+        let first = trials(&mut search, count);
+        assert!(first.iter().all(|trial| trial.stage == Stage::Single && trial.disturbances.len() == 1));
+        let different: BTreeSet<&Disturbance> = first.iter().flat_map(|trial| &trial.disturbances).collect();
+        assert_eq!(different.len(), count);
+        assert!(trials(&mut search, 20).iter().all(|trial| trial.stage == Stage::Pair));
+    }
+
+    /// A trial with a new course is extended, at most to three disturbances.
+    #[test]
+    fn new_courses_are_extended() {
+        let mut search = search(1);
+        let count = search.singles();
+        trials(&mut search, count);
+        let parent = trials(&mut search, 1)[0].disturbances.clone();
+        search.is_new(&parent);
+        let next = trials(&mut search, 40);
+        let kinds = |trial: &Planned| trial.disturbances.iter().map(|one| one.kind.clone()).collect::<Vec<_>>();
+        let extended =
+            next.iter().filter(|trial| kinds(trial)[..2] == [parent[0].kind.clone(), parent[1].kind.clone()]);
+        assert!(extended.count() > 15);
+        assert!(next.iter().all(|trial| trial.disturbances.len() <= TOGETHER_MAX));
+    }
+
+    #[test]
+    fn without_points_there_is_no_trial() {
+        assert!(Search::new(1, &[], &[], FITS).next().is_none());
+    }
+}

@@ -1,0 +1,184 @@
+//! Plays one trial: one ordinary run of `longhaul soak` in its own process.
+//!
+//! Owns the files of a trial, its time limit, and what a trial's result means. The files are removed after the trial,
+//! so the disk usage of a hunt is bounded.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use reports::hunt::{Sign, What};
+use reports::judge::{Judgement, Verdict};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::audit::Audit;
+use super::compare::is_judged;
+use super::operations::Operations;
+use super::overlay::Trial;
+
+/// Time of a trial beyond its phases, after which the trial counts as hanging: the start of the subject and its end.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Largest audit of a trial, in bytes.
+const AUDIT_MAX: u64 = 64 << 20;
+/// Longest text of a sign, in characters.
+const TEXT_MAX: usize = 600;
+
+/// Plays trials, a limited number at once.
+pub(crate) struct Player {
+    /// The user's scenario file, and its contents.
+    pub(crate) path: String,
+    pub(crate) file: Map<String, Value>,
+    pub(crate) operations: Operations,
+    /// Further arguments of each run.
+    pub(crate) arguments: Vec<String>,
+    /// The folder for the files of trials.
+    pub(crate) folder: PathBuf,
+    pub(crate) places: Semaphore,
+    pub(crate) stop: CancellationToken,
+    pub(crate) number: AtomicU32,
+}
+
+/// The facts of a trial that was played.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Played {
+    pub(crate) audit: Audit,
+    /// The broken budgets that are signs of a bug.
+    pub(crate) judged: Vec<Sign>,
+}
+
+/// How a trial ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Played(Box<Played>),
+    /// The trial says nothing about the subject; the text is the reason.
+    Broken(String),
+    Interrupted,
+}
+
+impl Player {
+    /// Plays a trial when a place is free.
+    pub(crate) async fn play(&self, trial: &Trial) -> Outcome {
+        let Ok(_place) = self.places.acquire().await else { return Outcome::Interrupted };
+        if self.stop.is_cancelled() {
+            return Outcome::Interrupted;
+        }
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let folder = self.folder.join(format!("trial-{number}"));
+        let outcome = self.run(trial, &folder).await;
+        let _ = std::fs::remove_dir_all(&folder);
+        outcome.unwrap_or_else(Outcome::Broken)
+    }
+
+    async fn run(&self, trial: &Trial, folder: &Path) -> Result<Outcome, String> {
+        let (scenario, length_ms) = trial.scenario(&self.file, &self.operations);
+        let fails = |what: &str, error: std::io::Error| format!("failed to write {what}: {error}");
+        std::fs::create_dir_all(folder).map_err(|error| fails("the folder of a trial", error))?;
+        let (text, audit) = (folder.join("trial.yaml"), folder.join("audit.json"));
+        std::fs::write(&text, Value::Object(scenario).to_string()).map_err(|error| fails("a trial", error))?;
+        let path = |path: &Path| path.display().to_string();
+        let mut arguments = vec!["soak".to_owned(), self.path.clone()];
+        for (flag, value) in
+            [("--trial", path(&text)), ("--audit", path(&audit)), ("--run-dir", path(&folder.join("run")))]
+        {
+            arguments.extend([flag.to_owned(), value]);
+        }
+        arguments.extend(["--json", "--quiet"].map(str::to_owned));
+        arguments.extend(self.arguments.iter().cloned());
+        let patience = Duration::from_millis(length_ms) + PATIENCE;
+        match crate::itself::play(&arguments, patience, &self.stop).await {
+            None => Ok(Outcome::Interrupted),
+            Some(Err(why)) => Ok(Outcome::Broken(why)),
+            Some(Ok(output)) => match serde_json::from_slice::<Judgement>(&output.stdout) {
+                Ok(judgement) => outcome(&judgement, &audit),
+                Err(_) => Err(crate::itself::last_words(&output)),
+            },
+        }
+    }
+}
+
+/// The outcome of a judged trial.
+fn outcome(judgement: &Judgement, audit: &Path) -> Result<Outcome, String> {
+    let failed = judgement.findings.iter().filter(|finding| finding.verdict == Verdict::Fail);
+    let judged: Vec<Sign> = failed
+        .filter(|finding| is_judged(&finding.budget))
+        .map(|finding| Sign {
+            what: What::Judge,
+            subject: finding.budget.clone(),
+            object: None,
+            field: None,
+            happened: shortened(&finding.text),
+            expected: finding.limit.clone(),
+            most: None,
+            value: None,
+        })
+        .collect();
+    let completed = judgement.findings.iter().find(|finding| finding.budget == "validity.completed");
+    let ended = completed.filter(|finding| finding.verdict != Verdict::Pass && finding.observed != "witness silent");
+    if let Some(ended) = ended.filter(|_| judged.is_empty()) {
+        return Ok(Outcome::Broken(shortened(&ended.text)));
+    }
+    let audit = read(audit)?;
+    if let Some(why) = &audit.lacks {
+        return Ok(Outcome::Broken(format!("its audit is incomplete: {why}")));
+    }
+    Ok(Outcome::Played(Box::new(Played { audit, judged })))
+}
+
+fn read(path: &Path) -> Result<Audit, String> {
+    let fails = |error: std::io::Error| format!("failed to read the audit of a trial: {error}");
+    let file = std::fs::File::open(path).map_err(fails)?;
+    let mut text = String::new();
+    file.take(AUDIT_MAX).read_to_string(&mut text).map_err(fails)?;
+    serde_json::from_str(&text).map_err(|error| format!("failed to read the audit of a trial: {error}"))
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= TEXT_MAX {
+        return line;
+    }
+    line.chars().take(TEXT_MAX).chain("…".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn judgement(findings: &[(&str, &str, &str)]) -> Judgement {
+        let finding = |(budget, verdict, observed): &(&str, &str, &str)| json!({"judge": "x", "budget": budget, "verdict": verdict, "observed": observed, "limit": "0", "text": format!("{budget}\n broke.")});
+        let findings: Vec<Value> = findings.iter().map(finding).collect();
+        serde_json::from_value(json!({
+            "schema": "longhaul.verdict/v1", "runId": "r", "name": "n", "seed": 1, "verdict": "pass", "exitCode": 0, "reason": "",
+            "findings": findings, "notes": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_budgets_of_bugs_are_signs() {
+        let folder = tempfile::tempdir().unwrap();
+        let audit = folder.path().join("audit.json");
+        std::fs::write(&audit, serde_json::to_string(&Audit::default()).unwrap()).unwrap();
+        let done = ("validity.completed", "pass", "completed");
+        let found = judgement(&[done, ("events.missed", "fail", "2"), ("objects.resurrected", "fail", "1")]);
+        let Ok(Outcome::Played(played)) = outcome(&found, &audit) else { panic!("it was played") };
+        assert_eq!(played.judged.len(), 1);
+        assert_eq!(played.judged[0].sentence(), "objects.resurrected: objects.resurrected broke.");
+        let silent = judgement(&[("validity.completed", "inconclusive", "witness silent")]);
+        assert!(matches!(outcome(&silent, &audit), Ok(Outcome::Played(_))), "a trial needs no witness");
+    }
+
+    #[test]
+    fn a_trial_that_did_not_end_is_broken() {
+        let none = Path::new("/nonexistent/audit.json");
+        let not_ready = judgement(&[("validity.completed", "invalid", "not ready")]);
+        let Ok(Outcome::Broken(why)) = outcome(&not_ready, none) else { panic!("it is broken") };
+        assert_eq!(why, "validity.completed broke.");
+        assert!(outcome(&judgement(&[("validity.completed", "pass", "completed")]), none).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! Tests of `longhaul hunt` with the kubebuilder operator: planted mistakes are found without a scenario, and the
+//! operator without mistakes has no finding.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::operator::project;
+use crate::support::longhaul;
+
+/// A file as `longhaul init` writes it: program, flags and a template.
+const FILE: &str = include_str!("../files/kubebuilder-hunt.yaml");
+
+/// Hunts the operator with a mistake; an empty name means none. Returns the exit code and the result.
+fn hunt(project: &Path, mistake: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(project.join("config"), folder.path().join("config")).unwrap();
+    let manager = project.join("bin/manager");
+    let text =
+        FILE.replace("bin/manager", manager.to_str().unwrap()).replace("PLANTED: ''", &format!("PLANTED: '{mistake}'"));
+    std::fs::write(folder.path().join("hunt.yaml"), text).unwrap();
+    let asked = ["hunt", "hunt.yaml", "--allow-outside", "--json", "--quiet", "--no-clock"];
+    let output = longhaul(&[&asked, arguments].concat()).current_dir(folder.path()).output().unwrap();
+    let result = serde_json::from_slice(&output.stdout);
+    let result: Value = result.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    for scenario in result["findings"].as_array().unwrap().iter().filter_map(|found| found["scenario"].as_str()) {
+        let checked = longhaul(&["check", "--allow-outside", scenario]).current_dir(folder.path()).output().unwrap();
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    }
+    (output.status.code(), result)
+}
+
+#[test]
+#[ignore = "slow"]
+fn nightly_a_hunt_finds_mistakes_that_need_the_right_moment() {
+    let Some(project) = project() else { return };
+    for (mistake, sign) in [("creation-time-lost", "status.conditions[Created]"), ("finalizer-between-two-reads", "")] {
+        let (code, result) = hunt(project.path(), mistake, &["--for", "25m"]);
+        let findings = result["findings"].as_array().unwrap();
+        assert_eq!(code, Some(1), "{mistake}: {result:#}");
+        assert!(findings.iter().any(|found| found["title"].as_str().unwrap().contains(sign)), "{mistake}: {result:#}");
+    }
+}
+
+#[test]
+#[ignore = "slow"]
+fn nightly_a_hunt_of_the_operator_without_mistakes_finds_nothing() {
+    let Some(project) = project() else { return };
+    let (code, result) = hunt(project.path(), "", &["--for", "25m", "--trials", "150"]);
+    assert_eq!((code, &result["findings"]), (Some(0), &serde_json::json!([])), "{result:#}");
+}
+
+/// A program that does not start is named before any search.
+#[test]
+fn a_program_that_does_not_start_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 1s, steady: 2s, drain: 1s}\nsubject: {command: \
+        [\"false\"], witness: {kind: http}}\nchurn: {resource: configmaps/v1, population: 1, rate: 1/s}\n";
+    std::fs::write(folder.path().join("x.yaml"), text).unwrap();
+    let output = longhaul(&["hunt", "x.yaml", "--json", "--quiet"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let why = result["ending"]["why"].as_str().unwrap();
+    assert!(why.starts_with("without any disturbance, a play failed") && why.contains("longhaul soak"), "{why}");
+    assert_eq!(result["coverage"]["trials"], 0);
+}
