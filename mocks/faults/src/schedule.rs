@@ -28,6 +28,8 @@ pub struct Schedule {
 struct Entry {
     id: Option<String>,
     waits_for: Option<(String, Duration)>,
+    /// The time from the end of the load to the beginning, if the fault begins after the load.
+    after_load: Option<Duration>,
     lasting: Lasting,
     was_hit: bool,
     begun: bool,
@@ -41,6 +43,7 @@ impl Schedule {
         let entry = |fault: &Fault| Entry {
             id: fault.id.clone(),
             waits_for: fault.when.as_ref().map(|when| (when.hit.clone(), when.plus.unwrap_or_default().0)),
+            after_load: fault.after_load().map(|after| after.0),
             lasting: fault.lasting(),
             was_hit: false,
             begun: false,
@@ -58,7 +61,7 @@ impl Schedule {
     /// The faults that begin before the subject starts, in the order of the list. The `for` of these faults counts from
     /// the start of the warm-up.
     pub fn armed_before(&mut self) -> Vec<usize> {
-        let armed = |entry: &Entry| entry.waits_for.is_none() && !entry.begun;
+        let armed = |entry: &Entry| entry.waits_for.is_none() && entry.after_load.is_none() && !entry.begun;
         let timed: Vec<usize> = self.pending.iter().filter_map(|(_, step)| step.begins()).collect();
         let now: Vec<usize> =
             (0..self.entries.len()).filter(|index| armed(&self.entries[*index]) && !timed.contains(index)).collect();
@@ -103,6 +106,15 @@ impl Schedule {
     /// The time of the next known begin or end; a hit may add an earlier one.
     pub fn next(&self) -> Option<Duration> {
         self.pending.first().map(|(at, _)| *at)
+    }
+
+    /// The load ended at `now`: faults that begin after the load get their times.
+    pub fn load_ended(&mut self, now: Duration) {
+        for index in 0..self.entries.len() {
+            if let Some(after) = self.entries[index].after_load {
+                self.plan(now.saturating_add(after), Step::Begin(index));
+            }
+        }
     }
 
     /// Ends the schedule at the end of the load. Returns the faults that have begun and not ended, in the order of the
@@ -186,6 +198,17 @@ mod tests {
         let steps: Vec<Step> = std::iter::from_fn(|| schedule.due(seconds(12))).collect();
         assert_eq!(steps, [Step::Begin(1), Step::End(1)], "the first hit only, and a compaction is a moment");
         assert_eq!(schedule.finish(), [0]);
+    }
+
+    #[test]
+    fn a_fault_after_the_load_waits_for_its_end() {
+        let late = Fault::armed(Name::ChildrenDrift).set("afterLoad", Span::from_secs(1));
+        let mut schedule = Schedule::new(&[late]).unwrap();
+        assert_eq!((schedule.armed_before(), schedule.due(seconds(100)), schedule.finish()), (vec![], None, vec![]));
+        schedule.load_ended(seconds(100));
+        assert_eq!(schedule.due(seconds(100)), None);
+        let steps: Vec<Step> = std::iter::from_fn(|| schedule.due(seconds(101))).collect();
+        assert_eq!(steps, [Step::Begin(0), Step::End(0)]);
     }
 
     #[test]

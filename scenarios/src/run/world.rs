@@ -19,10 +19,12 @@ use mock_faults::{Family, Fault, FaultId, Hit, Player};
 
 use super::clocks::Clocks;
 use super::deploy::Deployed;
+use super::drift::Drifts;
 use super::endpoint::Endpoint;
 use super::keys::Trusted;
 use super::payloads;
 use super::plane::{Plane, token};
+use super::redis::Redis;
 use super::trouble::{self, Ground, Serving, Troubles};
 use crate::keeper::Folder;
 use crate::scenario::{Auth, RateLimit, Scenario};
@@ -125,7 +127,7 @@ impl World {
         let mut images = images.context("failed to seed the mock registry")?;
         let heavy = registry.seed_heavy(payloads::heavy(scenario)).context("failed to seed the mock registry")?;
         images.extend(heavy);
-        let valid = scenario.subject.upkeep().certificates.map(|certificates| certificates.valid.0);
+        let valid = trouble::first_valid(&scenario.faults);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
         let services = services(scenario);
         let troubles = Troubles::new(epoch, scenario.seed);
@@ -227,8 +229,8 @@ impl World {
         usual.into_iter().chain(self.services.iter().cloned()).collect()
     }
 
-    /// Sets the Pods, programs and addresses on which cluster faults act.
-    pub(super) fn trouble(&self, deployed: Option<&Deployed>) {
+    /// Sets the Pods, programs and addresses on which the faults of this run act.
+    pub(super) fn trouble(&self, deployed: Option<&Deployed>, redis: Option<&Redis>, drifts: Option<Arc<Drifts>>) {
         let serving = |secret: &(String, String)| Serving {
             secret: secret.clone(),
             authority: Arc::clone(&self.authority),
@@ -247,6 +249,8 @@ impl World {
             firewall: self.plane.nodes().and_then(|nodes| nodes.firewall()),
             api: Some(self.api()),
             registry: Some(self.registry.address()),
+            cache: redis.map(Redis::cache),
+            drifts,
         });
     }
 
@@ -317,7 +321,7 @@ impl World {
         match fault.name.row().family {
             Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),
             Family::Registry => Some(self.registry.faults()),
-            Family::Pods | Family::Plane => Some(&self.troubles),
+            Family::Pods | Family::Plane | Family::Subject => Some(&self.troubles),
             Family::Clock => Some(&self.clocks),
             _ => self.plane.faults().map(|faults| faults as &dyn Player),
         }

@@ -21,7 +21,13 @@ fn table(family: Family) -> String {
     let has_hits = rows.iter().any(|row| !row.hit.is_empty());
     let what = if matches!(
         family,
-        Family::Server | Family::Network | Family::Clock | Family::Pods | Family::Plane | Family::Workloads
+        Family::Server
+            | Family::Network
+            | Family::Clock
+            | Family::Pods
+            | Family::Plane
+            | Family::Workloads
+            | Family::Subject
     ) {
         "what happens"
     } else {
@@ -67,6 +73,7 @@ fn parts() -> Vec<(&'static str, String)> {
         ("clock", table(Family::Clock)),
         ("pods", table(Family::Pods)),
         ("plane", table(Family::Plane)),
+        ("subject", table(Family::Subject)),
     ]
 }
 

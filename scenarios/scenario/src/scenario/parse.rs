@@ -217,6 +217,10 @@ fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
         let place = place_of(source, "subject", Some(Part::Key(&key)));
         return Error { origin: origin.to_owned(), place, text, snippet: None };
     }
+    if let Some((section, key, text)) = super::moved::refused(source) {
+        let place = place_of(source, section, Some(Part::Key(key)));
+        return Error { origin: origin.to_owned(), place, text, snippet: None };
+    }
     let bare = error.without_snippet();
     let place = bare.location().map(|location| (location.line(), location.column()));
     let text = match bare {

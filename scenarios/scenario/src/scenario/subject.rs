@@ -16,10 +16,7 @@ use units::Span;
 
 use super::restart_policy::Delays;
 use super::webhook::{self, Configuration};
-use super::{
-    BackOff, Certificates, Ground, Install, Kinds, Metrics, Rbac, Readiness, Restart, Restarts, Serves, TrustedKeys,
-    ValidatorDelay, ValidatorRestarts,
-};
+use super::{BackOff, Ground, Install, Kinds, Metrics, Rbac, Readiness, Restart, Serves};
 use crate::subject::{Attached, Launch, Line};
 use crate::witness::{Nothing, Witness};
 
@@ -35,7 +32,7 @@ pub use command::{Command, Process};
 pub(super) use deployment::look as look_at_manifests;
 pub use deployment::{Build, Deployment};
 pub use deployment::{Image as DeploymentImage, Planned, ServicePort};
-pub(super) use flat::rewritten;
+pub(super) use flat::{flow, rewritten};
 pub use service::Service;
 pub use service::{Other, Wiring};
 
@@ -161,7 +158,7 @@ pub trait Kind {
         Vec::new()
     }
 
-    /// The planned restarts and certificate changes of the subject's processes.
+    /// How the harness keeps the subject's processes.
     fn upkeep(&self) -> Upkeep {
         Upkeep::default()
     }
@@ -229,18 +226,13 @@ impl Start {
     }
 }
 
-/// Planned restarts and other changes to processes that the harness starts.
+/// How the harness keeps the processes that it starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Upkeep {
     pub restart: Option<Restart>,
     pub back_off: Option<BackOff>,
-    pub restarts: Option<Restarts>,
-    pub certificates: Option<Certificates>,
-    pub trusted_keys: Option<TrustedKeys>,
     /// Number of processes that verify image signatures.
     pub validators: usize,
-    pub validator_restarts: Option<ValidatorRestarts>,
-    pub validator_delay: Option<ValidatorDelay>,
     pub clock_rate: Option<u32>,
     pub stop_timeout: Option<Span>,
 }

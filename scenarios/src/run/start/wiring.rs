@@ -8,12 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use mock_faults::Name;
 
 use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
 use crate::run::clocks::Clocks;
 use crate::run::deploy::{Deployed, Watched};
+use crate::run::front::Front;
 use crate::run::mounted::Mounted;
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
@@ -29,14 +31,10 @@ const BAD_CA: &str = "`ca` of the subject holds no certificate as PEM";
 /// Maximum size of a file with certificates; the CA bundle of an operating system has a quarter of this size.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// How to start the subject's processes, the first time and again.
-pub(in crate::run) struct Again<'a> {
+/// Starts the subject's processes, the first time and again. The value never changes during a run.
+pub(in crate::run) struct Launcher<'a> {
     pub(super) options: &'a Options,
     pub(super) variables: Vec<(&'static str, String)>,
-    /// The address at which the first process serves reviews.
-    pub(in crate::run) first: Option<SocketAddr>,
-    /// The address of the subject's health pages, if the harness knows it.
-    pub(in crate::run) health: Option<SocketAddr>,
     /// The port of the subject's metrics, if the scenario leaves the choice to the harness.
     pub(super) metrics: Option<u16>,
     /// The service's API for Deployments, if the scenario calls it.
@@ -49,6 +47,50 @@ pub(in crate::run) struct Again<'a> {
     pub(super) validators: Vec<Other>,
     /// Folders that the subject's processes find where a kubelet would mount them.
     pub(super) mounted: Option<Mounted>,
+}
+
+/// The addresses of the subject's running process.
+pub(in crate::run) struct Endpoints {
+    /// The address at which the process serves reviews.
+    serves: Option<SocketAddr>,
+    /// The address of the process's health pages, if the harness knows it.
+    pub(in crate::run) health: Option<SocketAddr>,
+    /// The address in front of the subject's processes, if a fault replaces the process.
+    pub(in crate::run) front: Option<Arc<Front>>,
+}
+
+impl Endpoints {
+    /// Opens the address in front of the subject's processes, if a fault replaces the process.
+    pub(super) async fn open(
+        scenario: &Scenario,
+        machine: Ipv4Addr,
+        serves: Option<SocketAddr>,
+        health: Option<SocketAddr>,
+    ) -> Result<Self> {
+        if !scenario.faults.has(Name::SubjectRestart) {
+            return Ok(Self { serves, health, front: None });
+        }
+        let front = Front::open(machine).await?;
+        if let Some(address) = serves {
+            front.add(address);
+        }
+        Ok(Self { serves, health, front: Some(Arc::new(front)) })
+    }
+
+    /// The address to which reviews are sent.
+    pub(super) fn reviews(&self) -> Option<SocketAddr> {
+        self.front.as_ref().map(|front| front.address()).or(self.serves)
+    }
+
+    /// Sets the addresses of the process that runs now. Returns the address of the process before it.
+    pub(in crate::run) fn take_over(
+        &mut self,
+        serves: Option<SocketAddr>,
+        health: Option<SocketAddr>,
+    ) -> Option<SocketAddr> {
+        self.health = health;
+        std::mem::replace(&mut self.serves, serves)
+    }
 }
 
 /// The webhook to which reviews are sent, and how its certificate is verified.
@@ -86,7 +128,7 @@ pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
 /// The subject: processes to start, a running process, or Deployments to apply.
 pub(super) fn who(
     world: &World,
-    again: &Again<'_>,
+    launcher: &Launcher<'_>,
     start: Start,
     deployed: Option<Deployed>,
     watched: Option<Watched>,
@@ -99,7 +141,7 @@ pub(super) fn who(
         Start::Runs(attached, path) => (attached, path),
         Start::Deployed(_) => bail!("what is to be deployed was not prepared"),
     };
-    let mut environment = again.environment(world)?;
+    let mut environment = launcher.environment(world)?;
     let mut handed = None;
     if let Some(path) = &path {
         let text = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
@@ -111,7 +153,11 @@ pub(super) fn who(
     Ok(Who::Attached(attached, handed, environment, watched.map(Box::new)))
 }
 
-impl Again<'_> {
+impl Launcher<'_> {
+    pub(in crate::run) fn scenario(&self) -> &Scenario {
+        &self.options.source.scenario
+    }
+
     /// The processes to start next, their readiness condition, and their review endpoint.
     pub(in crate::run) fn launch(&self, world: &World) -> Result<(Start, Ready, Option<SocketAddr>)> {
         let (options, scenario) = (self.options, &self.options.source.scenario);

@@ -11,7 +11,7 @@ use units::Span;
 
 use super::{Kind, Role, Scene, Start, Subject, Templated, Upkeep, Wrong, wrong};
 use crate::scenario::mounts::{self, Mount};
-use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
+use crate::scenario::{BackOff, Readiness, Restart, Serves};
 use crate::subject::{self, Launch};
 
 /// Maximum number of processes of a subject.
@@ -63,11 +63,6 @@ pub struct Command {
     pub restart: Option<Restart>,
     /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts while load runs, as in a rolling update. Allowed only for a subject that answers admission reviews.
-    pub restarts: Option<Restarts>,
-    /// Replacements of the serving certificate while load runs. Allowed only for a subject that answers admission
-    /// reviews.
-    pub certificates: Option<Certificates>,
     /// How many times faster the subject's own clock runs. A faster clock works for any 64-bit program and the
     /// processes that it starts. The harness measures in real time; lifetimes on the server are shortened by the same
     /// factor.
@@ -130,15 +125,6 @@ impl Kind for Command {
             };
             return wrong("processes", text);
         }
-        if self.serves.as_ref().is_some_and(|serves| serves.port.is_some()) && self.restarts.is_some() {
-            let text = "`restarts` starts one process before the other ends, and both cannot serve at the one `serves.port`: give the program \
-                        a flag for `${LONGHAUL_WEBHOOK_PORT}`, or leave one of both out";
-            return wrong("restarts", text);
-        }
-        if self.processes.len() > 1 && self.restarts.is_some() {
-            let text = "`restarts` puts one process in the place of another: name one with `run`, or leave it out";
-            return wrong("restarts", text);
-        }
         Ok(())
     }
 
@@ -181,8 +167,8 @@ impl Kind for Command {
     }
 
     fn upkeep(&self) -> Upkeep {
-        let Self { restart, back_off, restarts, certificates, clock_rate, stop_timeout, .. } = *self;
-        Upkeep { restart, back_off, restarts, certificates, clock_rate, stop_timeout, ..Upkeep::default() }
+        let Self { restart, back_off, clock_rate, stop_timeout, .. } = *self;
+        Upkeep { restart, back_off, clock_rate, stop_timeout, ..Upkeep::default() }
     }
 
     fn hurry(&mut self, rate: u32) {

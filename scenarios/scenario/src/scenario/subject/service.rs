@@ -13,9 +13,7 @@ use serde_json::{Map, Value, json};
 use units::Span;
 
 use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, wrong};
-use crate::scenario::{
-    BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts,
-};
+use crate::scenario::{BackOff, Ground, Restart};
 use crate::subject::Launch;
 
 /// Maximum number of processes that verify signatures for the process with the webhook.
@@ -35,22 +33,11 @@ pub struct Service {
     /// With `registry: {signed: true}`: number of additional processes that have the keys and verify signatures for the
     /// process with the webhook.
     pub validators: usize,
-    /// Replacements of the validators (the processes that verify signatures), one after the other, while load runs.
-    pub validator_restarts: Option<ValidatorRestarts>,
-    /// A period in which the validators (the processes that verify signatures) answer late.
-    pub validator_delay: Option<ValidatorDelay>,
-    /// With `registry: {signed: true}`: changes of the service's trusted keys while load runs. The service has a second
-    /// to notice each change.
-    pub trusted_keys: Option<TrustedKeys>,
     /// After which ends a process is started again, as by a kubelet: `always` or `onFailure`. Default: the end of a
     /// process fails the run. `budgets.crashes` limits the number of restarts.
     pub restart: Option<Restart>,
     /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts of the service while load runs, as in a rolling update.
-    pub restarts: Option<Restarts>,
-    /// Replacements of the service's own serving certificate while load runs.
-    pub certificates: Option<Certificates>,
     /// How many times faster the service's own clock runs. The harness measures in real time; lifetimes on the server
     /// are shortened by the same factor.
     pub clock_rate: Option<u32>,
@@ -73,13 +60,6 @@ impl Kind for Service {
                 format!("at most {VALIDATORS_MAX}, which is enough to compare several answers"),
             );
         }
-        let asked = [
-            ("validatorRestarts", self.validator_restarts.is_some()),
-            ("validatorDelay", self.validator_delay.is_some()),
-        ];
-        if let Some((key, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked && self.validators == 0) {
-            return wrong(key, format!("`{key}` needs validators: add `validators: 2`"));
-        }
         Ok(())
     }
 
@@ -96,31 +76,8 @@ impl Kind for Service {
     }
 
     fn upkeep(&self) -> Upkeep {
-        let Self {
-            trusted_keys,
-            validators,
-            validator_restarts,
-            validator_delay,
-            restart,
-            back_off,
-            restarts,
-            certificates,
-            clock_rate,
-            stop_timeout,
-            ..
-        } = *self;
-        Upkeep {
-            restart,
-            back_off,
-            restarts,
-            certificates,
-            trusted_keys,
-            validators,
-            validator_restarts,
-            validator_delay,
-            clock_rate,
-            stop_timeout,
-        }
+        let Self { validators, restart, back_off, clock_rate, stop_timeout, .. } = *self;
+        Upkeep { restart, back_off, validators, clock_rate, stop_timeout }
     }
 
     fn hurry(&mut self, rate: u32) {
