@@ -83,7 +83,7 @@ impl Reader {
         let subject = &scenario.subject;
         let page = match (&subject.world, health) {
             (Some(url), _) => Some(Page { objects: url.clone(), checksum: None }),
-            (None, Some(health)) if subject.kind().is_service() => Some(Page {
+            (None, Some(health)) if subject.profile().is_service => Some(Page {
                 objects: format!("http://{health}/debug/watch/objects"),
                 checksum: Some(format!("http://{health}/debug/watch")),
             }),

@@ -49,12 +49,12 @@ pub(super) fn manifest(
         machine: machine::machine(),
         control_plane: plane.describe(),
         subject: Subject {
-            kind: scenario.subject.kind().name().to_owned(),
+            kind: scenario.subject.profile().name.to_owned(),
             command: secrets::arguments(command),
             digest,
             planted_bug: options.plant.clone(),
             restart: scenario.subject.upkeep().restart.map(|restart| restart.name().to_owned()),
-            unsampled: scenario.subject.kind().notes().unsampled.map(str::to_owned),
+            unsampled: scenario.subject.profile().notes.unsampled.map(str::to_owned),
             metrics,
         },
         witness: scenario.subject.witness.name().to_owned(),
@@ -98,7 +98,7 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
             "commits have the time at which the harness's own watch saw them, not the time of the write".to_owned(),
         );
     }
-    notes.extend(options.source.scenario.subject.kind().notes().note.map(str::to_owned));
+    notes.extend(options.source.scenario.subject.profile().notes.note.map(str::to_owned));
     notes.extend(hurry(&options.source.scenario));
     if let Some(left_out) = &options.left_out {
         notes.push(left_out.clone());

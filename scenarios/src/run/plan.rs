@@ -32,7 +32,7 @@ pub fn describe(scenario: &Scenario) -> String {
         line(format!("{:15} {text}", ""));
     }
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
-    line(format!("subject         {}, witness {}", scenario.subject.kind().name(), scenario.subject.witness.name()));
+    line(format!("subject         {}, witness {}", scenario.subject.profile().name, scenario.subject.witness.name()));
     for (key, text) in processes(scenario) {
         line(format!("{key:15} {text}"));
     }
@@ -180,7 +180,7 @@ fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, li
 /// A text about the subject's processes: started, restarted, or already running.
 fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let subject = &scenario.subject;
-    let mut lines: Vec<_> = subject.kind().plan().into_iter().collect();
+    let mut lines: Vec<_> = subject.profile().plan.into_iter().collect();
     if let Some(restart) = subject.upkeep().restart {
         let delays = subject.upkeep().delays(scenario.compression());
         let (initial, max, reset) = (Span(delays.initial), Span(delays.max), Span(delays.reset_after));
@@ -219,10 +219,10 @@ fn rights(scenario: &Scenario) -> String {
             let rules = (!rbac.rules.is_empty()).then(|| reports::words::counted(rbac.rules.len() as u64, "rule"));
             rbac.roles.iter().cloned().chain(rules).collect::<Vec<_>>().join(", ")
         }
-        None if !subject.kind().is_service() => return "everything, as a cluster administrator".to_owned(),
+        None if !subject.profile().is_service => return "everything, as a cluster administrator".to_owned(),
         None => String::new(),
     };
-    match (subject.kind().is_service(), more.as_str()) {
+    match (subject.profile().is_service, more.as_str()) {
         (true, "") => "a service account with the roles of kind/manifests".to_owned(),
         (true, more) => format!("a service account with the roles of kind/manifests and {more}"),
         (false, more) => format!("a service account with {more}"),

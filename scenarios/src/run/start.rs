@@ -98,7 +98,7 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
 
 /// Folders that replace a kubelet's mounts, if the scenario asks for any.
 async fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
-    let Some(wanted) = scenario.subject.kind().mounts() else { return Ok(None) };
+    let Some(wanted) = scenario.subject.profile().mounts else { return Ok(None) };
     let kubeconfig = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
     Mounted::open(wanted, &world.folder("mounts"), world.api(), &kubeconfig).await.map(Some)
 }

@@ -105,7 +105,7 @@ impl World {
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
         // Pods reach this machine at the address that the node uses, and local processes at the loopback address.
-        let near = if scenario.subject.kind().needs_node() { plane.machine() } else { Ipv4Addr::LOCALHOST };
+        let near = if scenario.subject.profile().needs_node { plane.machine() } else { Ipv4Addr::LOCALHOST };
         let near = SocketAddr::from((near, 0));
         let endpoint = Endpoint::open(wanted, namespace, plane.subject_address(), near, epoch, scenario.seed).await?;
         let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
@@ -431,5 +431,5 @@ fn services(scenario: &Scenario) -> Vec<String> {
         let service = &hook["clientConfig"]["service"];
         Some(format!("{}.{}.svc", service["name"].as_str()?, service["namespace"].as_str()?))
     };
-    scenario.subject.kind().service_names().into_iter().chain(hooks.filter_map(service)).collect()
+    scenario.subject.profile().service_names.into_iter().chain(hooks.filter_map(service)).collect()
 }

@@ -292,11 +292,11 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
         super::given::in_files(command).map_err(|problem| ("subject", problem))?;
     }
     let subject = &scenario.subject;
-    super::files::list(ground, subject.kind().build()).map_err(|problem| ("subject", problem))?;
-    for (key, path) in subject.kind().files() {
+    super::files::list(ground, subject.profile().build).map_err(|problem| ("subject", problem))?;
+    for (key, path) in subject.profile().files {
         ground.allows(path).map_err(|why| ("subject", format!("`{key}`: {}: {why}", path.display())))?;
     }
-    for path in subject.kind().manifests() {
+    for path in subject.profile().manifests {
         super::subject::look_at_manifests(ground, path).map_err(|why| ("subject", why))?;
     }
     let mut webhooks = Vec::new();

@@ -9,8 +9,8 @@ use super::{ControlPlaneKind, Scenario};
 /// The reason why a fault of a scenario cannot be injected on a control plane, with the remedy; `None` if the fault can
 /// be injected.
 pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Option<&'static str> {
-    let subject = scenario.subject.kind();
-    let is_in_pods = subject.needs_node();
+    let subject = scenario.subject.profile();
+    let is_in_pods = subject.needs_node;
     if let Some(why) = fault.name.row().targets.iter().find_map(|target| lacks(scenario, *target)) {
         return Some(why);
     }
@@ -25,7 +25,7 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
         (Family::Pods, _) if !is_in_pods => {
             Some("acts on Pods, and the subject does not run in Pods: use `subject: {deployment: …}` or leave it out")
         }
-        (Family::Pods, _) if fault.name == Name::CertificateExpiry && !subject.makes_certificate() => Some(
+        (Family::Pods, _) if fault.name == Name::CertificateExpiry && !subject.makes_certificate => Some(
             "replaces a certificate of the run, and this run makes none: name the Secret in `deployment: {secret: NAME}`",
         ),
         (Family::Pods, ControlPlaneKind::Kubeconfig) if needs_processes(fault) => Some(
@@ -65,19 +65,19 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
 
 /// The reason why a scenario lacks the target of a fault, with the remedy; `None` if it has the target.
 fn lacks(scenario: &Scenario, target: Target) -> Option<&'static str> {
-    let (subject, kind) = (&scenario.subject, scenario.subject.kind());
+    let (subject, kind) = (&scenario.subject, scenario.subject.profile());
     match target {
-        Target::Process if !kind.is_started() => Some(
+        Target::Process if !kind.is_started => Some(
             "replaces a process that the run starts, and the run does not start this subject: use `command` or `service`, or \
              `rolling-restart` for Pods",
         ),
         Target::Process if !subject.serves() => {
             Some("is for a subject that serves reviews: add `serves: {path: /mutate}` to `command`, or leave it out")
         }
-        Target::Process if kind.processes().len() > 1 => {
+        Target::Process if kind.processes.len() > 1 => {
             Some("puts one process in the place of another: name one with `run`, or leave it out")
         }
-        Target::Process if kind.serves().is_some_and(|serves| serves.port.is_some()) => Some(
+        Target::Process if kind.serves.is_some_and(|serves| serves.port.is_some()) => Some(
             "starts one process before the other ends, and both cannot serve at the one `serves.port`: give the program a flag for \
              `${LONGHAUL_WEBHOOK_PORT}`, or leave one of both out",
         ),
@@ -87,14 +87,14 @@ fn lacks(scenario: &Scenario, target: Target) -> Option<&'static str> {
         Target::Process if scenario.alerts.is_some() => {
             Some("ends a process, which then loses its unsent alerts: leave out the fault or `alerts`")
         }
-        Target::Certificate if !kind.is_started() => Some(
+        Target::Certificate if !kind.is_started => Some(
             "replaces the certificate of a webhook that the run starts, and the run does not start this subject: use `command` or \
              `service`, or `certificate-expiry` for Pods",
         ),
         Target::Certificate if !subject.serves() => {
             Some("is for a subject that serves reviews: add `serves: {path: /mutate}` to `command`, or leave it out")
         }
-        Target::Service if !kind.is_service() => {
+        Target::Service if !kind.is_service => {
             Some("acts on the built-in service: use `subject: {service: {}}`, or leave it out")
         }
         Target::Signatures if !scenario.registry.signed => {

@@ -95,12 +95,12 @@ fn workloads(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn pods(scenario: &Scenario) -> Result<(), Problem> {
-    let kind = scenario.subject.kind();
-    if kind.needs_node() && !scenario.control_plane.kind.has_nodes() {
+    let kind = scenario.subject.profile();
+    if kind.needs_node && !scenario.control_plane.kind.has_nodes() {
         let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}` (or `kind`, `kubeconfig`)";
         return problem("subject", text);
     }
-    if kind.attached_pods().is_some() && !scenario.control_plane.kind.has_nodes() {
+    if kind.attached_pods.is_some() && !scenario.control_plane.kind.has_nodes() {
         let text = "`attach: {pods: …}` are in a cluster that is there already: use `controlPlane: {kind: kubeconfig}` (or `kind`)";
         return problem("subject", text);
     }
@@ -154,16 +154,16 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return Err(Problem { section: Some("subject"), part: Some(Part::Text(at)), text });
     }
     role(subject)?;
-    if let Some(text) = subject.kind().ready().and_then(|ready| ready.problem()) {
+    if let Some(text) = subject.profile().ready.and_then(|ready| ready.problem()) {
         return problem("subject", text);
     }
-    let (install, serves) = (subject.install.as_ref(), subject.kind().serves());
+    let (install, serves) = (subject.install.as_ref(), subject.profile().serves);
     let place = || serves.and_then(|serves| serves.problem(install));
     if let Some(text) = install.and_then(super::Install::problem).or_else(place) {
         return problem("subject", text);
     }
     if !subject.serves() && (install.is_some() || serves.is_some()) {
-        return problem("subject", format!("has no address for reviews: add {}", subject.kind().serving()));
+        return problem("subject", format!("has no address for reviews: add {}", subject.profile().serving));
     }
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
@@ -193,8 +193,8 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
 /// Refuses keys that a webhook without watches cannot have, and requires keys that every other subject needs.
 fn role(subject: &Subject) -> Result<(), Problem> {
     let has_no_witness = matches!(subject.witness, Witness::None(_));
-    if let Some(role) = subject.kind().role().filter(|_| !subject.serves()) {
-        let (role, serving) = (role.name(), subject.kind().serving());
+    if let Some(role) = subject.profile().role.filter(|_| !subject.serves()) {
+        let (role, serving) = (role.name(), subject.profile().serving);
         return problem("subject", format!("`role: {role}` serves reviews: add the address, for example {serving}"));
     }
     if !subject.watches_nothing() {
@@ -224,7 +224,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
         }
         return Ok(());
     }
-    if !subject.kind().is_service() {
+    if !subject.profile().is_service {
         return problem("registry", "`signed`: the trusted keys are known only for `subject: {service: {}}`");
     }
     if scenario.admission.as_ref().is_some_and(|load| load.through == loadgen::admission::Through::Apiserver) {
@@ -306,14 +306,14 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     if fault.name.row().family != mock_faults::Family::Clock {
         return None;
     }
-    let kind = scenario.subject.kind();
-    if !kind.is_started() {
+    let kind = scenario.subject.profile();
+    if !kind.is_started {
         return Some(format!(
             "only a subject that the run starts can have its own clock, and `{}` is not started: use `command`",
-            kind.name()
+            kind.name
         ));
     }
-    let (process, names) = (mock_faults::process_of(fault)?, kind.processes());
+    let (process, names) = (mock_faults::process_of(fault)?, kind.processes);
     if names.contains(&process.as_str()) {
         return None;
     }

@@ -110,7 +110,7 @@ impl<'a> Witnessed<'a> {
             (ready, webhook, health)
         };
         let endpoints = Endpoints::open(scenario, machine, webhook, health).await?;
-        let is_told = scenario.subject.kind().ready().is_some() || scenario.subject.watches_nothing();
+        let is_told = scenario.subject.profile().ready.is_some() || scenario.subject.watches_nothing();
         let ready = if timeline::begins_before(&scenario.faults) && !is_told {
             // The subject's own report of readiness may wait for the very list that a fault holds back.
             let port = port(scenario, webhook)?.filter(|_| scenario.admission.is_some());

@@ -104,7 +104,7 @@ pub(super) struct Reviews {
 /// The SHA-256 of the subject's program files, if they can be read.
 pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<String>> {
     let (programs, ground) = (start.programs(), ground(options));
-    let files = options.source.scenario.subject.kind().build().to_vec();
+    let files = options.source.scenario.subject.profile().build.to_vec();
     // Reading a large program takes a while, and with `--jobs` this thread also runs the timers of other runs.
     let digest = tokio::task::spawn_blocking(move || {
         if files.is_empty() {
@@ -173,7 +173,7 @@ impl Launcher<'_> {
         })?;
         match &mut start {
             Start::Programs(launches, _) => {
-                let given = self.given(world, webhook.filter(|_| !kind.is_service()))?;
+                let given = self.given(world, webhook.filter(|_| !scenario.subject.profile().is_service))?;
                 for launch in launches {
                     fill(launch, &given);
                     launch.mounts = self.mounted.as_ref().map(Mounted::mounts);
@@ -236,7 +236,7 @@ impl Launcher<'_> {
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
         self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));
-        let texts = self.options.source.scenario.subject.kind().texts();
+        let texts = self.options.source.scenario.subject.profile().texts;
         for name in scenario::FREE_PORTS {
             if scenario::is_written(name, texts.iter().map(|text| text.text)) {
                 given.give(name, free_port(Ipv4Addr::LOCALHOST)?.to_string());
@@ -273,7 +273,7 @@ impl Launcher<'_> {
 
     /// Finds the subject's existing Pods.
     pub(super) async fn watch(&self, world: &World) -> Result<Option<Watched>> {
-        let Some(of) = self.options.source.scenario.subject.kind().attached_pods() else { return Ok(None) };
+        let Some(of) = self.options.source.scenario.subject.profile().attached_pods else { return Ok(None) };
         let nodes = world.plane.nodes().context("`attach: {pods: …}` needs a control plane with nodes")?;
         Watched::find(of, nodes, world.api()).await.map(Some)
     }
@@ -304,10 +304,10 @@ impl Launcher<'_> {
 /// The subject's address for admission reviews, if it serves reviews and the run chooses the address.
 fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>> {
     let subject = &scenario.subject;
-    if !subject.serves() || subject.kind().url().is_some() {
+    if !subject.serves() || subject.profile().url.is_some() {
         return Ok(None);
     }
-    let fixed = subject.kind().serves().and_then(|serves| serves.port);
+    let fixed = subject.profile().serves.and_then(|serves| serves.port);
     let port = fixed.map_or_else(|| free_port(machine), Ok)?;
     Ok(Some(SocketAddr::from((machine, port))))
 }
@@ -317,7 +317,7 @@ fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>>
 fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Ready, Option<Arc<Line>>)> {
     let scenario = &options.source.scenario;
     let (subject, port) = (&scenario.subject, port(scenario, webhook)?);
-    let ready = match (subject.kind().ready(), port.clone().filter(|_| subject.watches_nothing())) {
+    let ready = match (subject.profile().ready, port.clone().filter(|_| subject.watches_nothing())) {
         (Some(Readiness::Url(url)), _) => Ready::page(&url).map_err(anyhow::Error::msg)?,
         (Some(Readiness::Log(text)), _) => {
             // Each process has its own: output of an earlier process says nothing about the next.
@@ -336,16 +336,16 @@ fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Resul
 
 /// The endpoint at which the subject serves reviews.
 pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Port>> {
-    match (webhook, scenario.subject.kind().url()) {
+    match (webhook, scenario.subject.profile().url) {
         (Some(address), _) => Ok(Some(Port::ours(address))),
-        (None, Some(url)) => Port::theirs(url, scenario.subject.kind().server_name()).map(Some),
+        (None, Some(url)) => Port::theirs(url, scenario.subject.profile().server_name).map(Some),
         (None, None) => Ok(None),
     }
 }
 
 /// The CA certificates for the webhook's certificate, as PEM.
 fn ca(options: &Options, world: &World) -> Result<String> {
-    let Some(path) = options.source.scenario.subject.kind().ca() else {
+    let Some(path) = options.source.scenario.subject.profile().ca else {
         return Ok(world.authority.ca_pem().to_owned());
     };
     let text = ground(options).text(path, CA_BYTES_MAX);
@@ -361,14 +361,14 @@ fn ground(options: &Options) -> Ground {
 /// The target of reviews, with the CA of its certificate.
 pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAddr>) -> Result<Option<Reviews>> {
     let scenario = &options.source.scenario;
-    Ok(match (address, scenario.subject.kind().url()) {
+    Ok(match (address, scenario.subject.profile().url) {
         (Some(address), _) => Some(Reviews {
             url: format!("https://{address}{}", registration::path(scenario)),
             server_name: "localhost".to_owned(),
             ca_pem: world.authority.ca_pem().to_owned(),
         }),
         (None, Some(url)) => {
-            let server_name = scenario.subject.kind().server_name().unwrap_or_default().to_owned();
+            let server_name = scenario.subject.profile().server_name.unwrap_or_default().to_owned();
             Some(Reviews { url: url.to_owned(), server_name, ca_pem: ca(options, world)? })
         }
         (None, None) => None,

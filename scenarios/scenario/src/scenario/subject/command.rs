@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::Span;
 
-use super::{Kind, Role, Scene, Start, Subject, Templated, Upkeep, Wrong, wrong};
+use super::{Kind, Profile, Role, Scene, Start, Subject, Templated, Upkeep, Wrong, wrong};
 use crate::scenario::mounts::{self, Mount};
 use crate::scenario::{BackOff, Readiness, Restart, Serves};
 use crate::subject::{self, Launch};
@@ -89,8 +89,21 @@ pub struct Process {
 }
 
 impl Kind for Command {
-    fn name(&self) -> &'static str {
-        "command"
+    fn profile(&self) -> Profile<'_> {
+        let Self { restart, back_off, clock_rate, stop_timeout, .. } = *self;
+        Profile {
+            build: &self.files,
+            texts: self.texts(),
+            role: self.role,
+            ready: self.ready.clone(),
+            serves: self.serves.as_ref(),
+            mounts: Some(&self.mounts).filter(|mounts| !mounts.is_empty()),
+            is_started: true,
+            processes: self.processes.iter().map(|one| one.name.as_str()).collect(),
+            upkeep: Upkeep { restart, back_off, clock_rate, stop_timeout, ..Upkeep::default() },
+            plan: self.plan(),
+            ..Profile::of("command")
+        }
     }
 
     fn check(&self, _: &Subject) -> Result<(), Wrong> {
@@ -128,57 +141,8 @@ impl Kind for Command {
         Ok(())
     }
 
-    fn build(&self) -> &[PathBuf] {
-        &self.files
-    }
-
-    fn texts(&self) -> Vec<Templated<'_>> {
-        let mut texts = written(&self.run, &self.env, None);
-        texts.extend(values(&self.env));
-        for one in &self.processes {
-            texts.extend(written(&one.run, &self.env, Some(one)));
-            texts.extend(values(&one.env));
-        }
-        texts
-    }
-
-    fn role(&self) -> Option<Role> {
-        self.role
-    }
-
-    fn ready(&self) -> Option<Readiness> {
-        self.ready.clone()
-    }
-
-    fn serves(&self) -> Option<&Serves> {
-        self.serves.as_ref()
-    }
-
-    fn mounts(&self) -> Option<&BTreeMap<PathBuf, Mount>> {
-        Some(&self.mounts).filter(|mounts| !mounts.is_empty())
-    }
-
-    fn is_started(&self) -> bool {
-        true
-    }
-
-    fn processes(&self) -> Vec<&str> {
-        self.processes.iter().map(|one| one.name.as_str()).collect()
-    }
-
-    fn upkeep(&self) -> Upkeep {
-        let Self { restart, back_off, clock_rate, stop_timeout, .. } = *self;
-        Upkeep { restart, back_off, clock_rate, stop_timeout, ..Upkeep::default() }
-    }
-
     fn hurry(&mut self, rate: u32) {
         self.clock_rate = Some(rate);
-    }
-
-    fn plan(&self) -> Option<(&'static str, String)> {
-        let each: Vec<String> =
-            self.processes.iter().map(|one| format!("{} (`{}`)", one.name, one.run.join(" "))).collect();
-        (!each.is_empty()).then(|| ("processes", each.join(", ")))
     }
 
     fn start(&self, scene: &Scene<'_>) -> Result<Start> {
@@ -203,6 +167,25 @@ impl Kind for Command {
             self.processes.iter().map(|one| launch(Some(one), &one.run)).collect::<Result<_>>()?
         };
         Ok(Start::Programs(launches, None))
+    }
+}
+
+impl Command {
+    fn texts(&self) -> Vec<Templated<'_>> {
+        let mut texts = written(&self.run, &self.env, None);
+        texts.extend(values(&self.env));
+        for one in &self.processes {
+            texts.extend(written(&one.run, &self.env, Some(one)));
+            texts.extend(values(&one.env));
+        }
+        texts
+    }
+
+    /// The line about the subject's processes in the printed plan, if there are several.
+    fn plan(&self) -> Option<(&'static str, String)> {
+        let each: Vec<String> =
+            self.processes.iter().map(|one| format!("{} (`{}`)", one.name, one.run.join(" "))).collect();
+        (!each.is_empty()).then(|| ("processes", each.join(", ")))
     }
 }
 

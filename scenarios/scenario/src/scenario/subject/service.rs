@@ -4,7 +4,7 @@
 //! configuration are replaced by those of the run. The service itself refuses a configuration with unknown keys.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use units::Span;
 
-use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, wrong};
+use super::{Kind, Profile, Scene, Start, Subject, Upkeep, Wrong, wrong};
 use crate::scenario::{BackOff, Ground, Restart};
 use crate::subject::Launch;
 
@@ -46,8 +46,15 @@ pub struct Service {
 }
 
 impl Kind for Service {
-    fn name(&self) -> &'static str {
-        "service"
+    fn profile(&self) -> Profile<'_> {
+        let Self { validators, restart, back_off, clock_rate, stop_timeout, .. } = *self;
+        Profile {
+            is_service: true,
+            files: self.config.iter().map(|path| ("config", path.as_path())).collect(),
+            is_started: true,
+            upkeep: Upkeep { restart, back_off, validators, clock_rate, stop_timeout },
+            ..Profile::of("service")
+        }
     }
 
     fn check(&self, _: &Subject) -> Result<(), Wrong> {
@@ -61,23 +68,6 @@ impl Kind for Service {
             );
         }
         Ok(())
-    }
-
-    fn is_service(&self) -> bool {
-        true
-    }
-
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        self.config.iter().map(|path| ("config", path.as_path())).collect()
-    }
-
-    fn is_started(&self) -> bool {
-        true
-    }
-
-    fn upkeep(&self) -> Upkeep {
-        let Self { validators, restart, back_off, clock_rate, stop_timeout, .. } = *self;
-        Upkeep { restart, back_off, validators, clock_rate, stop_timeout }
     }
 
     fn hurry(&mut self, rate: u32) {

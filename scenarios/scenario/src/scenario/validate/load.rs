@@ -45,7 +45,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.admission.is_some() && !subject.serves() {
         return problem(
             "admission",
-            format!("the subject has no address for reviews: add {} to it", subject.kind().serving()),
+            format!("the subject has no address for reviews: add {} to it", subject.profile().serving),
         );
     }
     if scenario.budgets.crashes.is_some() && subject.upkeep().restart.is_none() {
@@ -138,7 +138,7 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
         }
         return Ok(());
     };
-    if !scenario.subject.kind().is_service() {
+    if !scenario.subject.profile().is_service {
         return problem(
             "api",
             "the API over Deployments is the service's: write `subject: {service: {}}`, or leave it out",
