@@ -365,7 +365,7 @@ impl Choice {
             let mut source = self.source.clone();
             let subject = &mut source.scenario.subject;
             let mut service = None;
-            if subject.kind().is_service() {
+            if subject.profile().is_service {
                 service = Some(PathBuf::from(&contestant.command));
             } else if let Some(command) = subject.command_mut() {
                 command.run = contestant.words()?;
@@ -373,7 +373,7 @@ impl Choice {
                 anyhow::bail!(
                     "{}: a gate starts both builds itself: write `command` instead of `{}`",
                     self.source.origin,
-                    subject.kind().name()
+                    subject.profile().name
                 );
             }
             let folder = format!("{}-{session}", side.letter().to_lowercase());

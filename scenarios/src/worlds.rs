@@ -176,7 +176,7 @@ fn worlds(wanted: &Wanted) -> Vec<ControlPlaneKind> {
 /// The faults that this control plane cannot inject; `None` if the subject cannot run on this control plane.
 fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>>> {
     let scenario = Source::read(scenario)?.scenario;
-    if scenario.subject.kind().needs_node() && !kind.has_nodes() {
+    if scenario.subject.profile().needs_node && !kind.has_nodes() {
         return Ok(None);
     }
     let mut names: Vec<String> = Vec::new();

@@ -50,6 +50,7 @@ mod silent_watch;
 mod slices;
 mod stale_view;
 mod stream;
+mod subject;
 pub mod table;
 mod token_rotated;
 mod too_large;
@@ -76,18 +77,22 @@ pub use draw::Draw;
 pub use network::{BandwidthKeys, CutKeys, FreezeKeys, LatencyKeys, LossKeys, RefuseKeys};
 pub use plane::{ApiserverRestartKeys, EndBy, EtcdSlowKeys, STALL, STALL_EVERY};
 pub use player::Player;
-pub use pods::{CertificateExpiryKeys, KillBy, NodePressureKeys, PAUSE, PauseKeys, PodKillKeys, ScaleKeys, VALID};
+pub use pods::{CertificateExpiryKeys, KillBy, NodePressureKeys, PauseKeys, PodKillKeys, ScaleKeys, VALID};
 pub use reason::reason_of;
 pub use registry::{DownKeys, ErrorKeys, SlowKeys};
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Code, Connections, Direction, Drawn, Error, ErrorBody, Every, Family, Fault, Form, How, Http2Code, Kind, Lasting,
-    NewConnections, NewStreams, Newer, Nth, On, Row, Settings, Side, Takes, Then, Watches, When, WriteOf, Wrote,
-    check_all,
+    NewConnections, NewStreams, Newer, Nth, On, PAUSE, Row, Settings, Side, Takes, Target, Then, Watches, When,
+    WriteOf, Wrote, check_all,
 };
 pub use silent_watch::Keys as SilentWatchKeys;
 pub use stream::pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use stream::{Ending, Stream, Streaming, WatchState};
+pub use subject::{
+    CERTIFICATE_VALID, CertificateRotationKeys, ChildrenDriftKeys, ConfigReloadKeys, DRIFT_SHARE, LAG,
+    SubjectRestartKeys, TrustedKeysKeys, VALIDATOR_LATE, ValidatorDelayKeys, ValidatorRestartKeys,
+};
 pub use view::View;
 pub use workloads::{FlappingKeys, NotReadyKeys, PERIOD};
 pub use wrote::Fired;
@@ -173,6 +178,16 @@ catalogue! {
         ApiserverRestart = plane::APISERVER_RESTART,
         EtcdSlow = plane::ETCD_SLOW,
         LeaderLoss = plane::LEADER_LOSS,
+        SubjectRestart = subject::SUBJECT_RESTART,
+        CertificateRotation = subject::CERTIFICATE_ROTATION,
+        TrustedKeys = subject::TRUSTED_KEYS,
+        ValidatorRestart = subject::VALIDATOR_RESTART,
+        ValidatorDelay = subject::VALIDATOR_DELAY,
+        SharedCacheAway = subject::SHARED_CACHE_AWAY,
+        SharedCacheForges = subject::SHARED_CACHE_FORGES,
+        TagsMoved = subject::TAGS_MOVED,
+        ChildrenDrift = subject::CHILDREN_DRIFT,
+        ConfigReload = subject::CONFIG_RELOAD,
     }
 }
 
@@ -213,6 +228,7 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
         Family::Process => "it is about the processes of a subject, which only a run starts",
         Family::Pods => "it is about the Pods of a subject, and there are none",
         Family::Plane => "it is about the programs of a real control plane",
+        Family::Subject => "it is about a subject, which only a run starts",
         _ => "it is about the registry",
     };
     fault.name.play().map(|play| play(fault)).ok_or(Error::NotPlayed { fault: row.name, why })

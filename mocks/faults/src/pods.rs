@@ -9,8 +9,6 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// The default time between the starts of two successive effects of one fault.
-pub const PAUSE: Span = Span::from_secs(20);
 /// The default remaining validity of a certificate that `certificate-expiry` sets. The kubelet mounts a new certificate
 /// into a Pod within seconds.
 pub const VALID: Span = Span::from_secs(30);

@@ -30,6 +30,8 @@ struct Entry {
     waits_for: Option<(String, Duration)>,
     /// If the fault waits for a write: the delay after it.
     after_write: Option<Duration>,
+    /// The time from the end of the load to the beginning, if the fault begins after the load.
+    after_load: Option<Duration>,
     lasting: Lasting,
     was_hit: bool,
     begun: bool,
@@ -45,6 +47,7 @@ impl Schedule {
             id: fault.id.clone(),
             waits_for: fault.when.as_ref().and_then(|when| Some((when.hit.clone()?, plus(when)))),
             after_write: fault.when.as_ref().filter(|when| when.write.is_some()).map(plus),
+            after_load: fault.after_load().map(|after| after.0),
             lasting: fault.lasting(),
             was_hit: false,
             begun: false,
@@ -62,7 +65,9 @@ impl Schedule {
     /// The faults that begin before the subject starts, in the order of the list. The `for` of these faults counts from
     /// the start of the warm-up.
     pub fn armed_before(&mut self) -> Vec<usize> {
-        let armed = |entry: &Entry| entry.waits_for.is_none() && entry.after_write.is_none() && !entry.begun;
+        let armed = |entry: &Entry| {
+            entry.waits_for.is_none() && entry.after_write.is_none() && entry.after_load.is_none() && !entry.begun
+        };
         let timed: Vec<usize> = self.pending.iter().filter_map(|(_, step)| step.begins()).collect();
         let now: Vec<usize> =
             (0..self.entries.len()).filter(|index| armed(&self.entries[*index]) && !timed.contains(index)).collect();
@@ -121,6 +126,15 @@ impl Schedule {
     /// The time of the next known begin or end; a hit may add an earlier one.
     pub fn next(&self) -> Option<Duration> {
         self.pending.first().map(|(at, _)| *at)
+    }
+
+    /// The load ended at `now`: faults that begin after the load get their times.
+    pub fn load_ended(&mut self, now: Duration) {
+        for index in 0..self.entries.len() {
+            if let Some(after) = self.entries[index].after_load {
+                self.plan(now.saturating_add(after), Step::Begin(index));
+            }
+        }
     }
 
     /// Ends the schedule at the end of the load. Returns the faults that have begun and not ended, in the order of the
@@ -220,6 +234,17 @@ mod tests {
         schedule.fired(0, seconds(10));
         let steps: Vec<Step> = std::iter::from_fn(|| schedule.due(seconds(20))).collect();
         assert_eq!(steps, [Step::End(0), Step::Begin(1), Step::End(1)]);
+    }
+
+    #[test]
+    fn a_fault_after_the_load_waits_for_its_end() {
+        let late = Fault::armed(Name::ChildrenDrift).set("afterLoad", Span::from_secs(1));
+        let mut schedule = Schedule::new(&[late]).unwrap();
+        assert_eq!((schedule.armed_before(), schedule.due(seconds(100)), schedule.finish()), (vec![], None, vec![]));
+        schedule.load_ended(seconds(100));
+        assert_eq!(schedule.due(seconds(100)), None);
+        let steps: Vec<Step> = std::iter::from_fn(|| schedule.due(seconds(101))).collect();
+        assert_eq!(steps, [Step::Begin(0), Step::End(0)]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use keys::check_all;
 pub(super) use keys::those;
 pub use own::{Keys, Settings, Takes};
 pub(crate) use own::{error_status, keys, not_zero};
-pub use row::{Drawn, Family, Row};
+pub use row::{Drawn, Family, Row, Target};
 #[cfg(test)]
 pub(super) use shared::OF_ALL;
 pub use turns::{Every, Nth};
@@ -37,6 +37,9 @@ pub use values::{
     Watches,
 };
 pub use when::{Side, When, WriteOf, Wrote};
+
+/// The default time between the starts of two successive effects of one fault.
+pub const PAUSE: Span = Span::from_secs(20);
 
 /// One fault of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -157,7 +160,25 @@ impl Fault {
 
     /// Whether the fault begins before the subject starts.
     pub fn is_armed_before(&self) -> bool {
-        self.at.is_none() && self.when.is_none()
+        self.at.is_none() && self.when.is_none() && self.after_load().is_none()
+    }
+
+    /// The time from the end of the load to the beginning of the fault, if the fault begins after the load.
+    pub fn after_load(&self) -> Option<Span> {
+        // Only this fault has the key; reading it for others would cost time at each request.
+        if self.name != Name::ChildrenDrift {
+            return None;
+        }
+        self.settings.written().remove("afterLoad").and_then(|after| serde_json::from_value(after).ok())
+    }
+
+    /// The time of the last effect, if the fault has a time, a `count`, and a pause between its effects.
+    pub fn last_effect(&self) -> Option<Span> {
+        self.name.row().key("pause")?;
+        let pause = self.settings.written().remove("pause");
+        let pause = pause.map_or(Some(PAUSE), |pause| serde_json::from_value(pause).ok())?;
+        let pauses = u32::try_from(self.count?.saturating_sub(1)).unwrap_or(u32::MAX);
+        Some(Span(self.at?.0.saturating_add(pause.0.saturating_mul(pauses))))
     }
 
     /// Whether the fault chooses requests by number (`nth`, `every`), so that it affects only requests after its

@@ -22,6 +22,7 @@ pub mod library;
 mod manifests;
 mod metrics;
 mod mounts;
+mod moved;
 mod objects;
 mod own;
 mod parse;
@@ -36,7 +37,6 @@ mod restart_policy;
 mod shared_cache;
 mod spelling;
 mod subject;
-mod upkeep;
 mod validate;
 mod webhook;
 mod workloads;
@@ -44,7 +44,7 @@ mod written;
 
 pub use crate::witness::Witness;
 pub use alerts::{Alerts, Beside};
-pub use children::{By, Children, Drift, Kinds};
+pub use children::{By, Children, Kinds};
 pub use faults::Faults;
 pub use files::{digest as files_digest, digest_of_programs};
 pub use given::{
@@ -68,11 +68,10 @@ pub use registry::{Auth, LockUse, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub use restart_policy::Delays;
 pub use restart_policy::{BackOff, Restart};
-pub use shared_cache::{Away, SharedCache};
+pub use shared_cache::SharedCache;
 pub use spelling::nearest;
 pub use subject::{Attach, Build, Command, Deployment, PodsOf, Process, Role, Service, Subject, SubjectKind};
 pub use subject::{DeploymentImage, Other, Planned, Scene, ServicePort, Start, Wiring, host_and_port};
-pub use upkeep::{Certificates, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts};
 pub use webhook::{Configuration, Hook};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, Registration, ReinvocationPolicy, Serves};
 pub use workloads::Workloads;
@@ -157,6 +156,11 @@ impl Scenario {
         let (from, to) = (self.phases.warm_up.0, self.phases.loaded().saturating_sub(rest));
         let resource = churned.and_then(|text| text.split(['.', '/']).next());
         self.faults.draw(self.seed, &mock_faults::random::Window { from, to, resource, planned: &[] })
+    }
+
+    /// Whether the scenario writes objects that the subject may watch.
+    pub fn writes_objects(&self) -> bool {
+        !self.churn.is_empty() || self.script.is_some()
     }
 
     /// How many times faster than real time the subject's own clock runs.

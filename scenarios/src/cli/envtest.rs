@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use mock_faults::{Family, Fault, Schedule};
+use mock_faults::{Fault, Schedule};
 use reports::exit;
 use units::Span;
 
@@ -156,7 +156,7 @@ fn faults(name: &str) -> Result<Vec<Fault>> {
         // Faults of the library name the library's resources; a suite has others.
         faults.map(|fault| Fault { resource: None, ..fault }).collect()
     };
-    let plays = |fault: &Fault| !matches!(fault.name.row().family, Family::Network | Family::Registry);
+    let plays = |fault: &Fault| !fault.name.row().family.is_played_anywhere();
     if let Some(other) = faults.iter().find(|fault| !plays(fault)) {
         bail!(
             "{name}: `{}` is played by another part of Longhaul: `longhaul soak` plays all of them",

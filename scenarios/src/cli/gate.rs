@@ -228,7 +228,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     }
     let contestant = |option: &str, command: &Option<String>, plant: &Option<String>| {
         let command = command.clone().unwrap_or_default();
-        if source.scenario.subject.kind().is_service() {
+        if source.scenario.subject.profile().is_service {
             ensure!(
                 Path::new(&command).is_file(),
                 "--{option} {command}: no such file; {} starts the built-in service, so name its program, or a scenario with `subject: {{command: […]}}`",

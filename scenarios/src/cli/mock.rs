@@ -131,7 +131,7 @@ pub(super) async fn mock(command: Command) -> Result<u8> {
 async fn kube(arguments: Kube) -> Result<()> {
     mock_kube::choose_release(&arguments.kubernetes)?;
     let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| {
-        !matches!(family, mock_faults::Family::Registry | mock_faults::Family::Clock | mock_faults::Family::Process)
+        !family.is_played_anywhere() || family == mock_faults::Family::Network
     })?;
     let of_workloads = |fault: &&mock_faults::Fault| fault.name.row().family == mock_faults::Family::Workloads;
     if let Some(fault) = faults.iter().find(of_workloads).filter(|_| arguments.workloads.is_none()) {
@@ -258,8 +258,8 @@ fn faults_of(
         anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
     };
     if let Some(index) = faults.iter().position(|fault| !plays(fault.name.row().family)) {
-        let other = "the other mock plays it: `longhaul mock registry` plays `registry-…`, `longhaul mock kube` all others, except \
-                     `clock-…`, which need `longhaul soak`";
+        let other = "the other mock plays it: `longhaul mock registry` plays `registry-…`, `longhaul mock kube` all others; \
+                     faults of clocks and of a subject need `longhaul soak`";
         return Err(wrong(index, &other));
     }
     let schedule = mock_faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;

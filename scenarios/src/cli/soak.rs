@@ -298,7 +298,7 @@ fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
 }
 
 fn is_service(arguments: &Arguments, source: &Source) -> bool {
-    source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
+    source.scenario.subject.profile().is_service && arguments.play.command.is_empty()
 }
 
 /// The subject of a scenario, and how Longhaul starts the subject and names it in reports.

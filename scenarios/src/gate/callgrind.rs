@@ -166,7 +166,7 @@ impl Slowed {
         let (script, output) =
             (folder.join(format!("callgrind-{name}.sh")), folder.join(format!("callgrind-{name}.out")));
         let mut source = slow(&options.source, patience);
-        let program = match (source.scenario.subject.kind().is_service(), &options.service) {
+        let program = match (source.scenario.subject.profile().is_service, &options.service) {
             (true, Some(program)) => crate::quoted(&std::path::absolute(program)?.display().to_string()),
             _ => String::new(),
         };

@@ -43,7 +43,7 @@ impl Work {
             "{origin}: a gate needs `admission` with a `rate`, without `shape` and `replay`"
         );
         ensure!(
-            scenario.subject.kind().serves().is_none_or(|serves| serves.port.is_none()),
+            scenario.subject.profile().serves.is_none_or(|serves| serves.port.is_none()),
             "{origin}: both builds run side by side and cannot serve at one `serves.port`: give the program a flag for \
              `${{LONGHAUL_WEBHOOK_PORT}}` and leave `port` out"
         );

@@ -35,11 +35,11 @@ impl Account {
     pub(super) fn of(scenario: &Scenario) -> Result<Self> {
         let subject = &scenario.subject;
         let none = Rbac::default();
-        if let Some(user) = subject.kind().user() {
+        if let Some(user) = subject.profile().user {
             // Its own manifests grant its rights.
             return Ok(Self { user, groups: Vec::new(), objects: Vec::new() });
         }
-        match (subject.kind().is_service(), &subject.rbac) {
+        match (subject.profile().is_service, &subject.rbac) {
             (false, None) | (_, Some(Rbac { admin: true, .. })) => {
                 Ok(Self { user: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], objects: Vec::new() })
             }

@@ -100,7 +100,7 @@ fn concerns(fault: &Fault, resource: &str) -> bool {
 
 /// Whether a fault can delay the time at which the subject sees a change.
 pub(super) fn disturbs_events(fault: &Fault) -> bool {
-    fault.name.row().family != Family::Registry && fault.name != Name::NetworkPolicy
+    !matches!(fault.name.row().family, Family::Registry | Family::Subject) && fault.name != Name::NetworkPolicy
 }
 
 #[cfg(test)]

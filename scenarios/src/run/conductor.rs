@@ -4,6 +4,7 @@
 //! that the record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (creating
 //! the objects, stopping load, stopping the subject) runs beside this loop, because commits and observations continue.
 
+mod access;
 mod crashes;
 mod ending;
 mod faults;
@@ -19,6 +20,7 @@ use anyhow::{Context, Result};
 use loadgen::admission::Truth;
 use reports::record::{EndReason, FaultEvent, Hole, MetricsRow, Phase, Writer};
 
+use self::access::Owned;
 use self::faults::kube_id;
 use self::unasked::Unasked;
 use super::alerts::Receiver;
@@ -28,24 +30,21 @@ use super::attacks::Attacks;
 use super::audit::Auditor;
 use super::canary::Canaries;
 use super::crashes::Crashes;
-use super::drift::{self, Drifts};
 use super::events::{Drained, Events};
 use super::growth::Growth;
 use super::interval::{self, Intervals, Now};
 use super::live::{self, Facts};
 use super::load::{Load, LoadPlan};
 use super::manifest::{describe, fault_id};
-use super::moves::Moves;
 use super::pacing::Pacing;
 use super::quiet::Quiet;
 use super::ready::{Ready, wait_until_ready};
 use super::redis::Redis;
 use super::requests::Requests;
 use super::siblings::Siblings;
-use super::start::SubjectPlan;
+use super::start::{Endpoints, Launcher, SubjectPlan};
 use super::timeline::Timeline;
 use super::told::Told;
-use super::upkeep::Upkeep;
 use super::validators::Validators;
 use super::wake::Wake;
 use super::world::World;
@@ -104,8 +103,9 @@ struct Stage<'a> {
     _handed: Option<Handed>,
     /// The log file for processes that start later.
     log: Log,
-    upkeep: Upkeep<'a>,
-    drifts: Drifts,
+    /// How the subject's processes are started.
+    launcher: Launcher<'a>,
+    endpoints: Endpoints,
     /// Counts the children of each parent, if the scenario names kinds of children.
     siblings: Option<Siblings>,
     /// Observes the subject's writes in the drain, or holds the reason why not.
@@ -113,10 +113,9 @@ struct Stage<'a> {
     load: Load,
     receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
-    redis: Option<Redis>,
-    /// The subject's validators (the processes that verify signatures), with their planned restarts and delays.
+    _redis: Option<Redis>,
+    /// The subject's validators (the processes that verify signatures).
     validators: Validators,
-    moves: Moves,
     /// Searches the rate of the churn, if the scenario does not set the rate.
     pacing: Option<Pacing>,
     timeline: Timeline,
@@ -242,7 +241,6 @@ impl<'a> Conductor<'a> {
         let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         let log = Log::create(&self.record, lines)?;
         let (subject, handed) = plan.who.enter(&log).await?;
-        let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front, self.truth.clone());
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
         observer.watch(subject.pids());
         let scraper = plan.metrics.as_ref().map(|metrics| Scraper::start(metrics, plan.clock.clone())).transpose();
@@ -266,15 +264,14 @@ impl<'a> Conductor<'a> {
             crashes: Crashes::new(self.scenario),
             _handed: handed,
             log,
-            upkeep,
-            drifts: Drifts::of(self.scenario, self.world.api(), self.clock.clone()),
+            launcher: plan.launcher,
+            endpoints: plan.endpoints,
             siblings: None,
             quiet: None,
             load,
             receiver: plan.receiver,
-            redis: plan.redis,
+            _redis: plan.redis,
             validators: plan.validators,
-            moves: Moves::of(self.scenario, self.world),
             pacing: Pacing::of(self.scenario),
             timeline,
             canaries: Canaries::default(),
@@ -301,11 +298,7 @@ impl<'a> Conductor<'a> {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
             self.writer.fault(&row)?;
         }
-        let drifts = self.stage()?.drifts.planned();
-        let redis = self.stage()?.redis.iter().flat_map(Redis::planned).collect::<Vec<_>>();
-        let redis = redis.into_iter().chain(self.stage()?.validators.planned()).collect::<Vec<_>>();
-        let moves = self.stage()?.moves.planned().into_iter().chain(Attacks::planned(self.scenario));
-        for row in self.stage()?.upkeep.planned().into_iter().chain(drifts).chain(redis).chain(moves) {
+        for row in Attacks::planned(self.scenario) {
             self.writer.fault(&row)?;
         }
         for index in self.stage()?.active.clone() {
@@ -339,12 +332,9 @@ impl<'a> Conductor<'a> {
         self.until(begin + phases.warm_up.0).await?;
         self.enter_phase(Phase::Steady)?;
         self.until(begin + phases.loaded()).await?;
-        self.end_faults()?;
-        let world = self.world;
+        self.end_attacks()?;
         // Faults undo their changes, and their hits are counted, before anything else ends.
-        self.beside(world.troubles.settled()).await?;
-        self.faults()?;
-        self.end_drifts().await?;
+        self.end_faults().await?;
         let stage = self.stage()?;
         // A row that is due while load stops would have no load, and the next row would have all of it at once.
         stage.interval_due_ms = u64::MAX;
@@ -455,7 +445,7 @@ impl<'a> Conductor<'a> {
         if self.clock.runs() {
             self.unasked()?;
             self.canaries(now_ms)?;
-            self.keep_up(now_ms).await?;
+            self.keep_up(now_ms)?;
             let stage = self.stage()?;
             let waiting = stage.events.pending();
             stage.pacing.iter_mut().for_each(|pacing| pacing.tick(now_ms, waiting));
@@ -467,37 +457,24 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Performs restarts of the subject and changes of certificates at their planned times.
-    async fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
+    /// Carries out the orders of faults.
+    fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let before = stage.subject.pids();
-        let mut rows = stage.upkeep.tick(now_ms, &mut stage.subject, &stage.log).await?;
-        let (validators, truth) = (&mut stage.validators, self.truth.as_ref());
-        rows.extend(validators.tick(now_ms, &mut stage.subject, &stage.log, truth).await?);
+        let (world, truth) = (self.world, self.truth.as_ref());
+        let (launcher, endpoints) = (&stage.launcher, &mut stage.endpoints);
+        let (processes, log, validators) = (&mut stage.subject, &stage.log, &stage.validators);
+        world.troubles.obey(&mut Owned { world, launcher, endpoints, processes, log, validators, truth });
         let now = stage.subject.pids();
         if now.len() < before.len() {
             stage.observer.left(now);
         } else if now != before {
             stage.observer.watch(now);
         }
-        let drifted = stage.drifts.tick(now_ms)?;
-        let redis = stage.redis.as_mut().and_then(|redis| redis.tick(now_ms));
-        let moved = stage.moves.tick(now_ms, self.world)?;
         let attacked = stage.load.attacks().map(|attacks| attacks.tick(now_ms)).unwrap_or_default();
-        for row in rows.into_iter().chain(drifted).chain(redis).chain(moved).chain(attacked) {
+        for row in attacked {
             self.writer.fault(&row)?;
         }
-        Ok(())
-    }
-
-    /// Waits until the harness's changes to children under load are finished.
-    async fn end_drifts(&mut self) -> Result<(), Halt> {
-        let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
-        let rows = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.settle(now_ms))).await?;
-        for row in rows.context("the children could not be reached in time")?? {
-            self.writer.fault(&row)?;
-        }
-        self.stage()?.drifts = drifts;
         Ok(())
     }
 

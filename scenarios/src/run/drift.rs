@@ -1,7 +1,7 @@
 //! Drift: the harness deletes or edits children of the subject, under load or after it, as a user with kubectl would.
 //!
-//! Owns the time of each change, the choice of children, the record rows that prove the change, and the observation of
-//! children until their parents are written. The end state shows whether all children are right at the end of the run.
+//! Owns the choice of children, their change, and the observation of changed children until their parents are written.
+//! The end state shows whether all children are right at the end of the run. The fault `children-drift` owns the times.
 //!
 //! A restored child proves something only as long as its parent is not written: a subject that watches only parents
 //! also restores the child at the next write of the parent. The harness changes children whose parents are not written
@@ -10,16 +10,18 @@
 mod aftermath;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hyper::Method;
 use loadgen::churn::Api;
-use reports::judge::DRIFT;
-use reports::record::{Drifted, FaultEvent, FaultRow};
-use serde_json::Value;
+use mock_faults::{ChildrenDriftKeys, DRIFT_SHARE, Fault, Name};
+use parking_lot::Mutex;
+use reports::record::Drifted;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
 
 use self::aftermath::{Aftermath, Taken};
 use super::end_state::children::{Known, parent_of};
@@ -27,44 +29,45 @@ use super::end_state::churned;
 use super::end_state::list::{Item, list};
 use super::install;
 use crate::clock::{Clock, millis};
-use crate::scenario::{Children, Drift, Scenario};
+use crate::scenario::{Children, Kinds, Scenario};
 
 /// Maximum number of children of one change, because each child is a separate request.
 const CHILDREN_MAX: usize = 1000;
-/// Longest wait for the last change after load has ended.
-pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
+/// Longest time of one change, which lists parents and children and sends a request for each changed child.
+const CHANGE_MAX: Duration = Duration::from_secs(30);
 /// A change avoids parents that the churn writes within this time: the shortest deadline for observations.
 const ALONE_FOR: Duration = Duration::from_secs(5);
 /// How far ahead the churn's plan is searched for writes of parents, and the longest wait for a restoration.
 const AHEAD: Duration = Duration::from_mins(5);
 
-/// The planned and finished changes of children in a run.
-#[derive(Default)]
+/// Changes children of the subject, and counts the children that the subject restores.
 pub(super) struct Drifts {
-    plan: Option<Plan>,
-    begun: usize,
-    under_way: JoinSet<Result<Done>>,
+    plan: Plan,
+    drifted: Mutex<Drifted>,
     /// Tasks that observe changed children.
-    watched: JoinSet<Drifted>,
-    /// Number of children that were deleted or edited.
-    hits: u64,
-    drifted: Drifted,
-    /// Time at which the load ended; `None` while the load runs.
-    loaded_ms: Option<u64>,
+    watches: TaskTracker,
 }
 
-/// Inputs for all planned changes of children.
+/// Inputs for all changes of children.
 #[derive(Clone)]
 struct Plan {
-    /// All planned changes in the order of their times, each with the index of its kind of children.
-    drifts: Vec<(usize, Drift)>,
-    kinds: Vec<Children>,
+    kinds: Kinds,
     resource: String,
     path: String,
     seed: u64,
     api: Api,
     clock: Clock,
     writers: Writers,
+}
+
+/// One change of children.
+struct Drift {
+    children: Children,
+    share: f64,
+    /// The merge patch that edits the children; `None` to delete them.
+    edit: Option<Map<String, Value>>,
+    /// Whether no parent is written any more.
+    after_load: bool,
 }
 
 /// Planned writes of parents, by churn and by a script.
@@ -77,97 +80,54 @@ struct Writers {
 }
 
 struct Done {
-    hits: u64,
+    /// The changed children, in words.
+    changed: Vec<String>,
     drifted: Drifted,
     aftermath: Option<Aftermath>,
 }
 
 impl Drifts {
-    pub(super) fn of(scenario: &Scenario, api: Api, clock: Clock) -> Self {
-        let plan = || {
-            let loaded = scenario.phases.loaded();
-            let drifts = Some(scenario.subject.children.drifts(loaded)).filter(|drifts| !drifts.is_empty())?;
-            let (resource, path) = churned(scenario)?;
-            let kinds = scenario.subject.children.to_vec();
-            let writers = Writers::of(scenario, &resource);
-            Some(Plan { drifts, kinds, resource, path, seed: scenario.seed, api, clock, writers })
-        };
-        Self { plan: plan(), ..Self::default() }
+    /// `None` if no fault of the scenario changes children.
+    pub(super) fn of(scenario: &Scenario, api: Api, clock: Clock) -> Option<Arc<Self>> {
+        let (resource, path) = churned(scenario).filter(|_| scenario.faults.has(Name::ChildrenDrift))?;
+        let writers = Writers::of(scenario, &resource);
+        let kinds = scenario.subject.children.clone();
+        let plan = Plan { kinds, resource, path, seed: scenario.seed, api, clock, writers };
+        Some(Arc::new(Self { plan, drifted: Mutex::default(), watches: TaskTracker::new() }))
     }
 
-    /// The record row with the number of planned changes.
-    pub(super) fn planned(&self) -> Option<FaultRow> {
-        let plan = self.plan.as_ref()?;
-        let all: Vec<String> = plan.drifts.iter().map(|(_, drift)| drift.describe()).collect();
-        Some(row(0, FaultEvent::Planned, 0, Some(all.join(", "))))
-    }
-
-    /// Time of the last change after the load; `None` if all changes happen under load.
-    pub(super) fn last_after_load(&self) -> Option<Duration> {
-        let drifts = self.plan.iter().flat_map(|plan| &plan.drifts);
-        drifts.filter_map(|(_, drift)| drift.after_load).map(|after| after.0).max()
-    }
-
-    /// Begins the changes whose planned time is at or before `now_ms`. Returns the rows of finished changes.
-    pub(super) fn tick(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
-        let Some(plan) = &self.plan else { return Ok(Vec::new()) };
-        let mut rows = Vec::new();
-        while let Some((kind, drift)) = plan.drifts.get(self.begun).filter(|(_, drift)| self.is_due(drift, now_ms)) {
-            if self.begun == 0 {
-                rows.push(row(now_ms, FaultEvent::Started, 0, None));
-            }
-            self.under_way.spawn(plan.clone().act(self.begun, *kind, drift.clone(), drift.after_load.is_some()));
-            self.begun += 1;
-        }
-        while let Some(done) = self.under_way.try_join_next() {
-            rows.push(self.done(now_ms, done)?);
-        }
-        Ok(rows)
-    }
-
-    fn is_due(&self, drift: &Drift, now_ms: u64) -> bool {
-        match (drift.after_load, self.loaded_ms) {
-            (Some(after), Some(loaded_ms)) => now_ms >= loaded_ms.saturating_add(millis(after.0)),
-            (Some(_), None) => false,
-            (None, _) => now_ms >= millis(drift.at.unwrap_or_default().0),
-        }
-    }
-
-    /// Marks the load as ended, so that changes planned after the load can begin.
-    pub(super) fn load_ended(&mut self, now_ms: u64) {
-        self.loaded_ms = Some(now_ms);
-    }
-
-    /// Waits for running changes, and returns their rows with the time `now_ms`.
-    pub(super) async fn settle(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
-        let mut rows = self.tick(now_ms)?;
-        while let Some(done) = self.under_way.join_next().await {
-            rows.push(self.done(now_ms, done)?);
-        }
-        Ok(rows)
-    }
-
-    /// Ends all observations at the end of the run. Returns the results for the children; `None` if no change was
-    /// planned.
-    pub(super) async fn finish(&mut self, now_ms: u64) -> Result<(Vec<FaultRow>, Option<Drifted>)> {
-        let mut rows = self.settle(now_ms).await?;
-        while let Some(watched) = self.watched.join_next().await {
-            self.drifted = add(self.drifted, watched.context("the children were not observed after the drift")?);
-        }
-        let planned = self.plan.take().is_some();
-        rows.extend(planned.then(|| row(now_ms, FaultEvent::Ended, self.hits, None)));
-        Ok((rows, planned.then_some(self.drifted)))
-    }
-
-    fn done(&mut self, now_ms: u64, done: Result<Result<Done>, tokio::task::JoinError>) -> Result<FaultRow> {
-        let done = done.context("a drift broke")?.context("the harness could not delete or edit the children")?;
-        self.hits += done.hits;
-        self.drifted = add(self.drifted, done.drifted);
+    /// Changes children as a fault says; `index` is the number of the fault. Returns the changed children, in words.
+    pub(super) async fn change(self: &Arc<Self>, fault: &Fault, index: usize) -> Result<Vec<String>> {
+        let drift = Drift::of(fault, &self.plan.kinds)?;
+        let done = tokio::time::timeout(CHANGE_MAX, self.plan.clone().act(index, drift)).await;
+        let done = done.context("the children could not be reached in time")??;
+        self.add(done.drifted);
         if let Some(aftermath) = done.aftermath {
-            self.watched.spawn(aftermath.watch());
+            let drifts = Arc::clone(self);
+            self.watches.spawn(async move { drifts.add(aftermath.watch().await) });
         }
-        let detail = format!("{} children were deleted or edited", done.hits);
-        Ok(row(now_ms, FaultEvent::Hit, self.hits, Some(detail)))
+        Ok(done.changed)
+    }
+
+    /// Waits until no changed child is observed any more. Returns the results for all changed children.
+    pub(super) async fn finish(&self) -> Drifted {
+        self.watches.close();
+        self.watches.wait().await;
+        *self.drifted.lock()
+    }
+
+    fn add(&self, more: Drifted) {
+        let mut drifted = self.drifted.lock();
+        *drifted = add(*drifted, more);
+    }
+}
+
+impl Drift {
+    fn of(fault: &Fault, kinds: &Kinds) -> Result<Self> {
+        let keys: ChildrenDriftKeys = fault.keys();
+        let kind = kinds.meant(keys.children.as_deref()).context("no such kind of children")?;
+        let share = keys.share.unwrap_or(DRIFT_SHARE);
+        Ok(Self { children: kinds[kind].clone(), share, edit: keys.edit, after_load: keys.after_load.is_some() })
     }
 }
 
@@ -203,9 +163,9 @@ impl Writers {
 }
 
 impl Plan {
-    /// Performs change number `index` on children of one kind. `after_load` says that no parent is written any more.
-    async fn act(self, index: usize, kind: usize, drift: Drift, after_load: bool) -> Result<Done> {
-        let keys = self.kinds.get(kind).context("no such kind of children")?.clone();
+    /// Performs change number `index`.
+    async fn act(self, index: usize, drift: Drift) -> Result<Done> {
+        let keys = drift.children.clone();
         let collection = loadgen::churn::collection_path(&keys.resource).context("no resource")?;
         let parents = list(&self.api, &self.path, false).await?;
         let known = Known::of(&self.resource, &parents);
@@ -225,19 +185,20 @@ impl Plan {
             }
         }
         let now = Duration::from_millis(self.clock.now_ms());
-        let next = if after_load {
+        let next = if drift.after_load {
             BTreeMap::new()
         } else {
             self.writers.next_writes(&places.values().cloned().collect(), now)
         };
         let written = |uid: &str| places.get(uid).and_then(|place| next.get(place).copied());
-        let mut done = Done { hits: 0, drifted: Drifted::default(), aftermath: None };
+        let how = if drift.edit.is_some() { "edited" } else { "deleted" };
+        let mut done = Done { changed: Vec::new(), drifted: Drifted::default(), aftermath: None };
         let mut taken = Vec::new();
         for (uid, child, until) in chosen(candidates, written, now, drift.share, self.seed, index) {
             if !self.change(&one(&collection, &child), &drift).await? {
                 continue;
             }
-            done.hits += 1;
+            done.changed.push(format!("{} {} was {how}", keys.resource, child.place()));
             match until {
                 None => done.drifted.unwritten += 1,
                 Some(at) => taken.push(Taken {
@@ -248,7 +209,7 @@ impl Plan {
                 }),
             }
         }
-        done.drifted.children = done.hits;
+        done.drifted.children = done.changed.len() as u64;
         if !taken.is_empty() {
             done.aftermath = Some(Aftermath::new(&self, keys, collection, drift.edit, taken));
         }
@@ -320,10 +281,6 @@ fn add(a: Drifted, b: Drifted) -> Drifted {
         overtaken: a.overtaken + b.overtaken,
         gone: a.gone + b.gone,
     }
-}
-
-fn row(t_ms: u64, event: FaultEvent, hits: u64, detail: Option<String>) -> FaultRow {
-    FaultRow { t_ms, id: DRIFT.to_owned(), name: DRIFT.to_owned(), event, hits, ok: None, detail }
 }
 
 #[cfg(test)]

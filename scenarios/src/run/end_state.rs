@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use loadgen::churn::Api;
+use mock_faults::{ChildrenDriftKeys, Fault, Name};
 use reports::ledger::Known;
 use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left, Sees};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::scenario::{Children, ControlPlaneKind, Scenario};
@@ -33,12 +34,15 @@ pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
+/// A kind of children, with the edits that faults make to them.
+type Kind = (Children, Vec<Map<String, Value>>);
+
 pub(super) struct Reader {
     /// The churned resources: name and API path of each. Children have parents of the first resource.
     resources: Vec<(String, String)>,
     source: IdeaSource,
     page: Option<Page>,
-    children: Vec<Children>,
+    children: Vec<Kind>,
     /// JSON pointer to the generation that the subject repeats in an object.
     pointer: Option<String>,
     /// The reason why the witness's observations do not cover all objects, if they do not.
@@ -79,7 +83,7 @@ impl Reader {
         let subject = &scenario.subject;
         let page = match (&subject.world, health) {
             (Some(url), _) => Some(Page { objects: url.clone(), checksum: None }),
-            (None, Some(health)) if subject.kind().is_service() => Some(Page {
+            (None, Some(health)) if subject.profile().is_service => Some(Page {
                 objects: format!("http://{health}/debug/watch/objects"),
                 checksum: Some(format!("http://{health}/debug/watch")),
             }),
@@ -94,7 +98,9 @@ impl Reader {
             resources,
             source,
             page,
-            children: subject.children.to_vec(),
+            children: (0..subject.children.len())
+                .map(|kind| (subject.children[kind].clone(), edits(scenario, kind)))
+                .collect(),
             pointer: subject.witness.generation(),
             partial: (scenario.sees() != Sees::ALL).then(|| {
                 format!(
@@ -122,7 +128,7 @@ impl Reader {
         };
         let read_ms = self.clock.now_ms();
         let mut children = Vec::with_capacity(self.children.len());
-        for keys in &self.children {
+        for (keys, _) in &self.children {
             let path = loadgen::churn::collection_path(&keys.resource).context("no resource")?;
             let listed = list(&self.api, &path, true).await.map_err(|error| format!("{error:#}"));
             children.push(listed.map(|items| (items, self.clock.now_ms())));
@@ -239,10 +245,11 @@ impl Reader {
 
     /// Compares the children of each kind with the expected children.
     fn children(&self, reading: &Reading) -> Vec<ChildrenState> {
-        let compared = |(keys, read): (&Children, &Result<(Vec<Item>, u64), String>)| match read {
+        type Listed = Result<(Vec<Item>, u64), String>;
+        let compared = |((keys, edits), read): (&Kind, &Listed)| match read {
             Ok((items, listed_ms)) => {
                 let parents = &reading.items[..reading.first];
-                let state = children::compare(keys, &self.resources[0].0, parents, items, self.is_collected);
+                let state = children::compare(keys, edits, &self.resources[0].0, parents, items, self.is_collected);
                 let moved = (!reading.still && state.problems() > 0)
                     .then(|| format!("{} were still written when they were read", self.resource()));
                 ChildrenState { listed_ms: *listed_ms, unread: moved, ..state }
@@ -251,6 +258,13 @@ impl Reader {
         };
         self.children.iter().zip(&reading.children).map(compared).collect()
     }
+}
+
+/// The edits that faults make to children of this kind.
+fn edits(scenario: &Scenario, kind: usize) -> Vec<Map<String, Value>> {
+    let drifts = scenario.faults.named(Name::ChildrenDrift).map(Fault::keys::<ChildrenDriftKeys>);
+    let meant = drifts.filter(|keys| scenario.subject.children.meant(keys.children.as_deref()) == Some(kind));
+    meant.filter_map(|keys| keys.edit).collect()
 }
 
 /// Name and API path of the first resource of the churn, or of the script if there is no churn.

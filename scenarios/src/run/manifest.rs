@@ -1,27 +1,19 @@
 //! The manifest: the description of the run, written before the run starts.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use mock_faults::On;
-use reports::judge::DRIFT;
 use reports::record::{Manifest, MetricsPlan, Need, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
 use units::Rate;
 
 use super::load::LoadPlan;
 use super::plane::Plane;
-use super::{Options, attacks, validators};
+use super::{Options, attacks};
 use crate::machine;
 use crate::scenario::{ControlPlaneKind, Scenario};
 use crate::secrets;
-
-/// Names, in the rows of `faults.jsonl`, of disturbances that are not faults of the scenario.
-pub(super) const RESTARTS: &str = "subject-restart";
-pub(super) const CERTIFICATES: &str = "certificate-rotation";
-pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
-pub(super) const CACHE_AWAY: &str = "shared-cache-away";
-pub(super) const TAGS_MOVED: &str = "tags-moved";
-pub(super) const CACHE_FORGES: &str = "shared-cache-forges";
 
 /// The identity of fault number `index` in a run, because a scenario may contain the same fault twice.
 pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {
@@ -57,12 +49,12 @@ pub(super) fn manifest(
         machine: machine::machine(),
         control_plane: plane.describe(),
         subject: Subject {
-            kind: scenario.subject.kind().name().to_owned(),
+            kind: scenario.subject.profile().name.to_owned(),
             command: secrets::arguments(command),
             digest,
             planted_bug: options.plant.clone(),
             restart: scenario.subject.upkeep().restart.map(|restart| restart.name().to_owned()),
-            unsampled: scenario.subject.kind().notes().unsampled.map(str::to_owned),
+            unsampled: scenario.subject.profile().notes.unsampled.map(str::to_owned),
             metrics,
         },
         witness: scenario.subject.witness.name().to_owned(),
@@ -76,8 +68,10 @@ pub(super) fn manifest(
             .faults
             .iter()
             .enumerate()
-            .map(|(index, fault)| planned(index, fault, index >= scenario.faults.planned().len()))
-            .chain(upkeep(scenario))
+            .map(|(index, fault)| {
+                planned(index, fault, index >= scenario.faults.planned().len(), scenario.phases.loaded())
+            })
+            .chain(attacked(scenario))
             .collect(),
         admission_rate_per_second: load
             .admission
@@ -104,7 +98,7 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
             "commits have the time at which the harness's own watch saw them, not the time of the write".to_owned(),
         );
     }
-    notes.extend(options.source.scenario.subject.kind().notes().note.map(str::to_owned));
+    notes.extend(options.source.scenario.subject.profile().notes.note.map(str::to_owned));
     notes.extend(hurry(&options.source.scenario));
     if let Some(left_out) = &options.left_out {
         notes.push(left_out.clone());
@@ -135,11 +129,12 @@ pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
     notes
 }
 
-fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool) -> PlannedFault {
+fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool, loaded: Duration) -> PlannedFault {
+    let late = fault.after_load().map(|after| units::Span(loaded.saturating_add(after.0)));
     PlannedFault {
         id: fault_id(index, fault),
         name: fault.name.as_str().to_owned(),
-        at_ms: fault.at.unwrap_or_default().as_millis(),
+        at_ms: fault.at.or(late).unwrap_or_default().as_millis(),
         for_ms: fault.lasts.map(units::Span::as_millis),
         detail: describe(fault),
         drawn,
@@ -173,76 +168,25 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     on.into_iter().chain(bookmarks).chain(initial).collect()
 }
 
-/// The planned restarts, rotations, changes of keys, and drifts. Hits must prove each restart, rotation, change of keys
-/// and drift.
-fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
-    let (subject, loaded) = (&scenario.subject, scenario.phases.loaded());
-    let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
-        id: name.to_owned(),
-        name: name.to_owned(),
-        at_ms,
-        for_ms,
-        detail,
+/// The planned attacks. Hits must prove each of them.
+fn attacked(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
+    attacks::of(scenario).iter().map(|attack| PlannedFault {
+        id: attacks::name(attack),
+        name: attacks::name(attack),
+        at_ms: attack.at.as_millis(),
+        for_ms: Some(attack.lasts.as_millis()),
+        detail: attack.describe(),
         drawn: false,
         needs: Vec::new(),
         needs_resource: None,
-    };
-    let restarts = subject.upkeep().restarts.map(|restarts| {
-        let (at_ms, every_ms) = (restarts.at.as_millis(), restarts.every.as_millis());
-        let detail = format!("{} restarts, one every {}", restarts.count, restarts.every);
-        entry(RESTARTS, at_ms, Some(every_ms * u64::from(restarts.count)), detail)
-    });
-    let certificates = subject.upkeep().certificates.map(|certificates| {
-        let detail = format!("another certificate every {}, each valid for {}", certificates.every, certificates.valid);
-        entry(CERTIFICATES, certificates.every.as_millis(), None, detail)
-    });
-    let keys = subject.upkeep().trusted_keys.map(|keys| {
-        let detail = format!("another key is trusted every {}", keys.every);
-        entry(TRUSTED_KEYS, keys.every.as_millis(), None, detail)
-    });
-    let drifts = Some(subject.children.drifts(loaded)).filter(|drifts| !drifts.is_empty());
-    let drifts = drifts.map(|drifts| {
-        let at_ms = drifts.first().map_or(0, |(_, drift)| crate::clock::millis(drift.due(loaded)));
-        entry(DRIFT, at_ms, None, drifts.iter().map(|(_, drift)| drift.describe()).collect::<Vec<_>>().join(", "))
-    });
-    let moves = scenario.registry.lock.map(|_| {
-        let (at, to) = (scenario.phases.warm_up.0 / 2, loaded / 2);
-        let detail = "every tag of a locked image moves once".to_owned();
-        entry(TAGS_MOVED, crate::clock::millis(at), Some(crate::clock::millis(to.saturating_sub(at))), detail)
-    });
-    let cache = scenario.shared_cache.unwrap_or_default();
-    let away = cache.away.map(|away| {
-        let detail = "the shared cache is gone".to_owned();
-        entry(CACHE_AWAY, away.at.as_millis(), Some(away.lasts.as_millis()), detail)
-    });
-    let replaced = subject.upkeep().validator_restarts.map(|restarts| {
-        let lasts_ms = restarts.every.as_millis() * u64::from(restarts.count);
-        entry(validators::RESTARTS, restarts.at.as_millis(), Some(lasts_ms), validators::replaced(&restarts))
-    });
-    let late = subject.upkeep().validator_delay.map(|delay| {
-        let (at_ms, lasts_ms) = (delay.at.as_millis(), delay.lasts.as_millis());
-        entry(validators::DELAY, at_ms, Some(lasts_ms), validators::delayed(&delay))
-    });
-    let forges = cache.forges.then(|| entry(CACHE_FORGES, 0, None, "the shared cache forges verdicts".to_owned()));
-    let attacked = attacks::of(scenario).iter().map(move |attack| {
-        let (at_ms, lasts_ms) = (attack.at.as_millis(), attack.lasts.as_millis());
-        entry(&attacks::name(attack), at_ms, Some(lasts_ms), attack.describe())
-    });
-    restarts
-        .into_iter()
-        .chain(certificates)
-        .chain(keys)
-        .chain(drifts)
-        .chain(away)
-        .chain(forges)
-        .chain(replaced)
-        .chain(late)
-        .chain(moves)
-        .chain(attacked)
+    })
 }
 
 /// A text that says when a fault begins.
 pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
+    if let Some(after) = fault.after_load() {
+        return format!("{after} after the load");
+    }
     match (fault.at, &fault.when) {
         (Some(at), _) => format!("at {at}"),
         (None, Some(when)) => when.describe(),

@@ -18,7 +18,7 @@ pub(super) const HOST: &str = "registry.test:5000";
 /// The host of the registry in image references, if it is the same in every run: the service can map a host to the real
 /// address. `None` for subjects that need the real address. The real address is known only when the registry listens.
 pub(super) fn host(scenario: &Scenario) -> Option<String> {
-    scenario.subject.kind().is_service().then(|| HOST.to_owned())
+    scenario.subject.profile().is_service.then(|| HOST.to_owned())
 }
 
 /// The images in the registry, and the images that are only referenced.

@@ -9,7 +9,7 @@ use reports::growth::length;
 use reports::record::Sight;
 use units::Span;
 
-use super::{Fingerprint, validators};
+use super::Fingerprint;
 use crate::scenario::{ControlPlaneKind, Install, Scenario, cannot};
 
 /// The plan as text, one fact per line.
@@ -32,7 +32,7 @@ pub fn describe(scenario: &Scenario) -> String {
         line(format!("{:15} {text}", ""));
     }
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
-    line(format!("subject         {}, witness {}", scenario.subject.kind().name(), scenario.subject.witness.name()));
+    line(format!("subject         {}, witness {}", scenario.subject.profile().name, scenario.subject.witness.name()));
     for (key, text) in processes(scenario) {
         line(format!("{key:15} {text}"));
     }
@@ -62,17 +62,8 @@ pub fn describe(scenario: &Scenario) -> String {
         let beside = alerts.beside.map_or("", |_| ", and a second receiver that fails");
         line(format!("{:15} compared with the alerts that a receiver gets{beside}", "alerts"));
     }
-    if scenario.registry.lock.is_some() {
-        line(format!("{:15} every tag of a locked image moves once", "lock"));
-    }
-    if let Some(text) = shared_cache(scenario) {
-        line(format!("{:15} {text}", "shared cache"));
-    }
-    if let Some(restarts) = scenario.subject.upkeep().validator_restarts {
-        line(format!("{:15} {}", "validators", validators::replaced(&restarts)));
-    }
-    if let Some(delay) = scenario.subject.upkeep().validator_delay {
-        line(format!("{:15} {}", "validators", validators::delayed(&delay)));
+    if scenario.shared_cache.is_some() {
+        line(format!("{:15} a Redis of this run", "shared cache"));
     }
     if let Some(text) = registered(scenario) {
         line(format!("{:15} {text}", "webhook"));
@@ -99,7 +90,6 @@ pub fn describe(scenario: &Scenario) -> String {
     }
     for children in scenario.subject.children.iter() {
         line(format!("{:15} {}", "children", children.describe()));
-        children.drift.iter().for_each(|drift| line(format!("{:15} {}", "", drift.describe())));
     }
     for fault in scenario.faults.planned() {
         line(format!("fault           {}: {}", super::begins(fault), super::manifest::describe(fault)));
@@ -113,15 +103,6 @@ pub fn describe(scenario: &Scenario) -> String {
     limits(scenario, &mut line);
     decides(scenario, &mut line);
     text
-}
-
-/// A text about the shared cache and its planned faults.
-fn shared_cache(scenario: &Scenario) -> Option<String> {
-    let cache = scenario.shared_cache.as_ref()?;
-    let away = cache.away.map(|away| format!("gone at {} for {}", away.at, away.lasts));
-    let forges = cache.forges.then(|| "forges verdicts".to_owned());
-    let what: Vec<String> = away.into_iter().chain(forges).collect();
-    Some(if what.is_empty() { "there".to_owned() } else { what.join(", ") })
 }
 
 /// Lines about the subject's own clock, and the times that follow from this clock.
@@ -199,7 +180,7 @@ fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, li
 /// A text about the subject's processes: started, restarted, or already running.
 fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let subject = &scenario.subject;
-    let mut lines: Vec<_> = subject.kind().plan().into_iter().collect();
+    let mut lines: Vec<_> = subject.profile().plan.into_iter().collect();
     if let Some(restart) = subject.upkeep().restart {
         let delays = subject.upkeep().delays(scenario.compression());
         let (initial, max, reset) = (Span(delays.initial), Span(delays.max), Span(delays.reset_after));
@@ -238,10 +219,10 @@ fn rights(scenario: &Scenario) -> String {
             let rules = (!rbac.rules.is_empty()).then(|| reports::words::counted(rbac.rules.len() as u64, "rule"));
             rbac.roles.iter().cloned().chain(rules).collect::<Vec<_>>().join(", ")
         }
-        None if !subject.kind().is_service() => return "everything, as a cluster administrator".to_owned(),
+        None if !subject.profile().is_service => return "everything, as a cluster administrator".to_owned(),
         None => String::new(),
     };
-    match (subject.kind().is_service(), more.as_str()) {
+    match (subject.profile().is_service, more.as_str()) {
         (true, "") => "a service account with the roles of kind/manifests".to_owned(),
         (true, more) => format!("a service account with the roles of kind/manifests and {more}"),
         (false, more) => format!("a service account with {more}"),

@@ -1,27 +1,24 @@
-//! A mock Redis for a run. Answers the two commands that the service's cache of verdicts needs, and misbehaves as
-//! planned.
+//! A mock Redis for a run. Answers the two commands that the service's cache of verdicts needs, and misbehaves while a
+//! fault asks for it.
 //!
-//! Owns the socket, the stored values, and the record rows that prove each misbehaviour.
+//! Owns the socket, the stored values, and the numbers of cut connections and forged answers.
 
 mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
-use reports::record::{FaultEvent, FaultRow};
 use serde_json::{Value, json};
 use tokio::io::BufStream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::manifest::{CACHE_AWAY, CACHE_FORGES};
 use crate::accept::accept;
-use crate::clock::millis;
 use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
@@ -34,20 +31,18 @@ pub(super) const KEY: &str = "a key that only this run has, and no other";
 /// forged code is invalid.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 
-/// The mock Redis with its planned misbehaviour.
+/// The mock Redis. It listens until this value is dropped.
 pub(super) struct Redis {
     address: SocketAddr,
-    settings: SharedCache,
-    shared: Arc<Shared>,
-    there: watch::Sender<bool>,
-    away: bool,
-    done: bool,
+    cache: Arc<Cache>,
     _listens: JoinSet<()>,
 }
 
-#[derive(Debug, Default)]
-struct Shared {
-    forges: bool,
+/// The stored values, and the present misbehaviour.
+#[derive(Debug)]
+pub(super) struct Cache {
+    there: watch::Sender<bool>,
+    forges: AtomicBool,
     values: Mutex<Values>,
     cut: AtomicU64,
     forged: AtomicU64,
@@ -62,12 +57,18 @@ struct Values {
 impl Redis {
     /// Listens on a free port, if the scenario has a shared cache.
     pub(super) async fn open(settings: Option<SharedCache>) -> Result<Option<Self>> {
-        let Some(settings) = settings else { return Ok(None) };
+        let Some(SharedCache {}) = settings else { return Ok(None) };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen for the cache")?;
-        let (address, shared) = (listener.local_addr()?, Shared { forges: settings.forges, ..Shared::default() });
-        let (shared, there, mut listens) = (Arc::new(shared), watch::Sender::new(true), JoinSet::new());
-        listens.spawn(answer(listener, Arc::clone(&shared), there.subscribe()));
-        Ok(Some(Self { address, settings, shared, there, away: false, done: false, _listens: listens }))
+        let (address, mut listens) = (listener.local_addr()?, JoinSet::new());
+        let cache = Arc::new(Cache {
+            there: watch::Sender::new(true),
+            forges: AtomicBool::new(false),
+            values: Mutex::default(),
+            cut: AtomicU64::new(0),
+            forged: AtomicU64::new(0),
+        });
+        listens.spawn(answer(listener, Arc::clone(&cache)));
+        Ok(Some(Self { address, cache, _listens: listens }))
     }
 
     /// The section `sharedCache` of the service's configuration.
@@ -79,57 +80,44 @@ impl Redis {
         self.address
     }
 
-    pub(super) fn planned(&self) -> Vec<FaultRow> {
-        let row = |name, detail: String| row(0, name, FaultEvent::Planned, 0, detail);
-        let away = self.settings.away.map(|away| row(CACHE_AWAY, format!("for {}", away.lasts)));
-        let forges = self.settings.forges.then(|| row(CACHE_FORGES, "all along".to_owned()));
-        away.into_iter().chain(forges).collect()
-    }
-
-    /// Begins and ends the misbehaviour whose planned time has come.
-    pub(super) fn tick(&mut self, now_ms: u64) -> Option<FaultRow> {
-        let away = self.settings.away.filter(|_| !self.done)?;
-        let (from, to) = (millis(away.at.0), millis(away.at.0 + away.lasts.0));
-        if !self.away && now_ms >= from {
-            self.away = true;
-            self.there.send_replace(false);
-            return Some(row(now_ms, CACHE_AWAY, FaultEvent::Started, 0, String::new()));
-        }
-        (self.away && now_ms >= to).then(|| self.back(now_ms))
-    }
-
-    /// Ends all misbehaviour when the load is over. Returns the last rows of the misbehaviour.
-    pub(super) fn finish(&mut self, now_ms: u64) -> Vec<FaultRow> {
-        let back = (self.away && !self.done).then(|| self.back(now_ms));
-        let forged = self.shared.forged.load(Ordering::Relaxed);
-        let forges = self.settings.forges.then(|| row(now_ms, CACHE_FORGES, FaultEvent::Ended, forged, String::new()));
-        back.into_iter().chain(forges).collect()
-    }
-
-    fn back(&mut self, now_ms: u64) -> FaultRow {
-        self.done = true;
-        self.there.send_replace(true);
-        let cut = self.shared.cut.load(Ordering::Relaxed);
-        row(now_ms, CACHE_AWAY, FaultEvent::Ended, cut, String::new())
+    pub(super) fn cache(&self) -> Arc<Cache> {
+        Arc::clone(&self.cache)
     }
 }
 
-fn row(t_ms: u64, name: &str, event: FaultEvent, hits: u64, detail: String) -> FaultRow {
-    let detail = (!detail.is_empty()).then_some(detail);
-    FaultRow { t_ms, id: name.to_owned(), name: name.to_owned(), event, hits, ok: None, detail }
+impl Cache {
+    /// Cuts every connection, including new ones, until the cache is set to be there again.
+    pub(super) fn set_there(&self, is_there: bool) {
+        self.there.send_replace(is_there);
+    }
+
+    /// Number of connections that were cut.
+    pub(super) fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Answers every read with a forged verdict, until forging ends.
+    pub(super) fn set_forges(&self, forges: bool) {
+        self.forges.store(forges, Ordering::Relaxed);
+    }
+
+    /// Number of reads that got a forged verdict.
+    pub(super) fn forged(&self) -> u64 {
+        self.forged.load(Ordering::Relaxed)
+    }
 }
 
-async fn answer(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiver<bool>) {
+async fn answer(listener: TcpListener, cache: Arc<Cache>) {
     let serves = |stream| {
-        let (shared, mut there) = (Arc::clone(&shared), there.clone());
+        let (cache, mut there) = (Arc::clone(&cache), cache.there.subscribe());
         async move {
             let gone = async {
                 let _ = there.wait_for(|there| !there).await;
             };
             tokio::select! {
                 biased;
-                () = gone => drop(shared.cut.fetch_add(1, Ordering::Relaxed)),
-                () = serve(stream, &shared) => {}
+                () = gone => drop(cache.cut.fetch_add(1, Ordering::Relaxed)),
+                () = serve(stream, &cache) => {}
             }
         }
     };
@@ -137,19 +125,19 @@ async fn answer(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiv
 }
 
 /// Answers commands on one connection until the connection closes or brings an invalid command.
-async fn serve(stream: TcpStream, shared: &Shared) {
+async fn serve(stream: TcpStream, cache: &Cache) {
     let mut stream = BufStream::new(stream);
     while let Ok(Some(asked)) = wire::read(&mut stream).await {
-        if wire::write(&mut stream, &shared.answer(asked)).await.is_err() {
+        if wire::write(&mut stream, &cache.answer(asked)).await.is_err() {
             return;
         }
     }
 }
 
-impl Shared {
+impl Cache {
     fn answer(&self, asked: Asked) -> Reply {
         match asked {
-            Asked::Get(_) if self.forges => {
+            Asked::Get(_) if self.forges.load(Ordering::Relaxed) => {
                 self.forged.fetch_add(1, Ordering::Relaxed);
                 let value = br#"{"verified":[{"name":"nobody","evidence":"forged"}]}"#;
                 Reply::Value([&[1], &FORGED_END_MS.to_be_bytes()[..], &[0; 32], value].concat())

@@ -78,7 +78,7 @@ struct Conversion {
 
 /// The URL path at which the subject answers direct reviews.
 pub(super) fn path(scenario: &Scenario) -> String {
-    let told = scenario.subject.kind().serves().and_then(|serves| serves.path.clone());
+    let told = scenario.subject.profile().serves.and_then(|serves| serves.path.clone());
     let own = || {
         let configurations = scenario.subject.own_webhooks().ok()?;
         let mut hooks = configurations.iter().flat_map(Configuration::hooks);
@@ -275,7 +275,7 @@ impl Conversion {
 /// The conversion webhooks of the definitions in the scenario's manifests. Pods are called through their Service, as
 /// the definitions say.
 fn conversions(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Conversion>> {
-    if scenario.subject.kind().needs_node() {
+    if scenario.subject.profile().needs_node {
         return Ok(Vec::new());
     }
     let manifests = scenario.control_plane.manifests().map_err(anyhow::Error::msg)?;
@@ -294,7 +294,7 @@ fn base(url: &str) -> &str {
 
 /// The configuration of the built-in manifest, with the scenario's changes.
 fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Result<Configured> {
-    let reach = if scenario.subject.kind().needs_node() { Reach::Service } else { Reach::Url(url) };
+    let reach = if scenario.subject.profile().needs_node { Reach::Service } else { Reach::Url(url) };
     let configuration = kind::manifests::webhook(ca_pem, reach);
     let mut object = configuration.context("failed to read the webhook's manifest")?;
     for hook in object["webhooks"].as_array_mut().into_iter().flatten() {
@@ -320,7 +320,7 @@ fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Resul
 /// The project's own configurations, with the address of this run and with unused names.
 fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> {
     let base = base(url);
-    let in_pods = scenario.subject.kind().needs_node();
+    let in_pods = scenario.subject.profile().needs_node;
     let bundle = base64::engine::general_purpose::STANDARD.encode(ca_pem);
     let read = scenario.subject.own_webhooks().map_err(anyhow::Error::msg)?;
     let (mut objects, mut hooks) = (BTreeSet::new(), BTreeSet::new());
@@ -351,7 +351,7 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
 /// so (cert-controller in gatekeeper and kueue). Without rules the API server calls no webhook of these configurations:
 /// it calls the webhooks of [`own`].
 pub(super) fn named(scenario: &Scenario) -> Result<Vec<Manifest>> {
-    if scenario.subject.kind().needs_node() {
+    if scenario.subject.profile().needs_node {
         return Ok(Vec::new());
     }
     let read = scenario.subject.own_webhooks().map_err(anyhow::Error::msg)?;

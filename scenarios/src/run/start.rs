@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use loadgen::script::{self, Script};
+use mock_faults::Name;
 use reports::record::{Manifest, MetricsPlan};
 
+mod steps;
 mod wiring;
 
 use super::alerts::Receiver;
 use super::attach::Who;
 use super::attacks::AttackPlan;
-use super::calls::{self, Door};
-use super::crew::{self, Crew};
+use super::crew;
 use super::feed::Feed;
-use super::front::Front;
 use super::load::LoadPlan;
 use super::mounted::Mounted;
 use super::ports::free_port;
@@ -27,15 +27,16 @@ use super::redis::Redis;
 use super::registration::Registration;
 use super::validators::Validators;
 use super::world::World;
-use super::{Options, manifest, payloads};
+use super::{Options, payloads};
 use crate::clock::Clock;
 
 use crate::private;
 use crate::scenario::{self, METRICS_PORT, Scenario};
-use crate::witness::{self, Reported, Reporter, Scene};
+use crate::witness::{self, Reported, Reporter};
 
-pub(super) use wiring::Again;
-use wiring::{Reviews, command_line, digest, port, reviews, who, with_port};
+use steps::Witnessed;
+pub(super) use wiring::{Endpoints, Launcher};
+use wiring::{Reviews, with_port};
 
 /// Maximum number of runs of one scenario and seed that may start within the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
@@ -60,115 +61,34 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) clock: Clock,
     pub(super) feed: Feed,
     /// How the subject's processes are started, the first time and again.
-    pub(super) again: Again<'a>,
-    /// The address in front of the subject's processes, if there are several.
-    pub(super) front: Option<Arc<Front>>,
+    pub(super) launcher: Launcher<'a>,
+    pub(super) endpoints: Endpoints,
     /// The subject's own metrics that the run reads.
     pub(super) metrics: Option<MetricsPlan>,
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     pub(super) redis: Option<Redis>,
-    /// The subject's validators (the processes that verify signatures), with their planned restarts and delays.
+    /// The subject's validators (the processes that verify signatures).
     pub(super) validators: Validators,
 }
 
+/// Prepares a run in one direction. Each step takes the step before it and owns what it opened.
 pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
     crew::check(scenario)?;
     let world = World::start(scenario, options.counts_bytes).await?;
-    let clock = Clock::default();
-    let (reporter, reported) = witness::channel(clock.clone());
-    let metrics_at = metrics_port(scenario)?;
-    let told = scenario.subject.metrics.as_ref().and_then(|metrics| metrics.url.as_deref());
-    let metrics_url = told.map(|url| with_port(url, metrics_at));
-    let machine = world.plane.machine();
-    let scene = Scene { api: world.api(), about: scenario.about(), metrics_url, machine };
-    let witness = scenario.subject.witness.open(&reporter, &scene).await.context("failed to start the witness")?;
-    let variables = witness.variables.clone();
-    let door = Door::make(options, &world)?;
-    let calls = calls::plan(options, door.as_ref())?;
-    let receiver = Receiver::open(scenario.alerts.as_ref(), machine).await?.map(Arc::new);
-    let cache = Redis::open(scenario.shared_cache).await?;
-    let redis = cache.as_ref().map(Redis::address);
-    let validators = Validators::open(scenario).await?;
-    let mounted = mounted(scenario, &world).await?;
-    let (first, health) = (None, None);
-    let mut again = Again {
-        options,
-        variables,
-        first,
-        health,
-        metrics: metrics_at,
-        door,
-        receiver: receiver.clone(),
-        redis,
-        validators: validators.others().to_vec(),
-        mounted,
-    };
-    let (mut start, mut ready, mut webhook) = again.launch(&world)?;
-    start.launches().iter().try_for_each(crate::subject::Launch::check)?;
-    let mut health = ready.health();
-    let deployed = again.deploy(&world, &mut start).await?;
-    let watched = again.watch(&world).await?;
-    world.trouble(deployed.as_ref());
-    if let Some(deployed) = &deployed {
-        ready = Ready::Rollout(Arc::clone(&deployed.rollout));
-        (webhook, health) = (deployed.webhook, deployed.pages);
-    }
-    (again.first, again.health) = (webhook, health);
-    let front = front(scenario, webhook, machine).await?;
-    let is_told = scenario.subject.kind().ready().is_some() || scenario.subject.watches_nothing();
-    if super::timeline::begins_before(&scenario.faults) && !is_told {
-        // The subject's own report of readiness may wait for the very list that a fault holds back.
-        let port = port(scenario, webhook)?.filter(|_| scenario.admission.is_some());
-        ready = Ready::FirstRequest { webhook: port, any: false };
-    }
-    let judged = scenario.judged();
-    let address = front.as_ref().map(|front| front.address()).or(webhook);
-    let mut load = load_plan(scenario, &world, reviews(options, &world, address)?, receiver.as_deref())?;
-    let digest = digest(options, &start).await?;
-    let metrics = metrics(scenario, again.health, again.metrics);
-    let mut manifest =
-        manifest::manifest(options, &command_line(start.launches()), digest, &load, &world.plane, metrics.clone());
-    let directory = match &options.run_dir {
-        Some(named) => {
-            private::folder(named, "--run-dir")?;
-            named.clone()
-        }
-        None => directory(&options.runs, &mut manifest)?,
-    };
-    let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
-    let looks = scenario.looks();
-    let feed = Feed::follow(&world.plane, world.api(), &judged, looks, goes_back).await?;
-    // This comes after the feed, so that the first objects are commits as well, and before the subject, which has to
-    // find them.
-    load.script = script(scenario, &world).await?;
-    load.calls = calls::filled(calls, &world).await?;
-    load.crew = Crew::open(scenario, &world).await?;
-    let who = who(&world, &again, start, deployed, watched)?;
-    let subject = SubjectPlan {
-        who,
-        ready,
-        reported,
-        reporter,
-        witness,
-        clock,
-        feed,
-        again,
-        front,
-        metrics,
-        receiver,
-        redis: cache,
-        validators,
-    };
-    Ok(Prepared { directory, manifest, world, subject, load })
+    let witnessed = Witnessed::open(options, world).await?;
+    let placed = Box::pin(witnessed.place()).await?;
+    let planned = placed.plan()?;
+    Box::pin(planned.record()).await
 }
 
 /// The subject's own metrics that the run reads. The service has a metrics page. If restarts replace the subject's
 /// process, each process has a different page, and no page is read unless the scenario names a page.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
-    let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
+    let is_replaced = scenario.faults.has(Name::SubjectRestart);
+    let own = health.filter(|_| !is_replaced).map(|address| format!("http://{address}/metrics"));
     let told = subject.metrics.as_ref();
     let url = told.and_then(|metrics| metrics.url.as_ref()).map(|url| with_port(url, port)).or(own)?;
     let heap = told.and_then(|metrics| metrics.heap.clone());
@@ -178,7 +98,7 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
 
 /// Folders that replace a kubelet's mounts, if the scenario asks for any.
 async fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
-    let Some(wanted) = scenario.subject.kind().mounts() else { return Ok(None) };
+    let Some(wanted) = scenario.subject.profile().mounts else { return Ok(None) };
     let kubeconfig = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
     Mounted::open(wanted, &world.folder("mounts"), world.api(), &kubeconfig).await.map(Some)
 }
@@ -187,18 +107,6 @@ async fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> 
 fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     let url = scenario.subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
     url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
-}
-
-/// Opens the address in front of the subject's processes, if restarts replace the process.
-async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
-    if scenario.subject.upkeep().restarts.is_none() {
-        return Ok(None);
-    }
-    let front = Front::open(machine).await?;
-    if let Some(address) = webhook {
-        front.add(address);
-    }
-    Ok(Some(Arc::new(front)))
 }
 
 /// Creates the run's directory. Two runs of one scenario that start within the same second get different names.

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use mock_faults::{Fault, Lasting, Schedule, Step};
+use mock_faults::{Family, Fault, Lasting, Schedule, Step};
 
 use crate::clock::millis;
 
@@ -138,8 +138,13 @@ impl Timeline {
         Action::End(index)
     }
 
-    /// Called when the load ends. Returns the faults to end and the canaries still to write. After this call, no
-    /// further action follows.
+    /// The load ended at `now_ms`: faults that begin after the load get their times.
+    pub(super) fn load_ended(&mut self, now_ms: u64) {
+        self.schedule.load_ended(Duration::from_millis(now_ms));
+    }
+
+    /// Called when the load ends, and when the drain ends. Returns the faults to end and the canaries still to write. After this call, only
+    /// faults that begin after the load follow.
     pub(super) fn finish(&mut self) -> Vec<Action> {
         let open = self.schedule.finish().into_iter().chain(self.moments.drain(..).map(|(index, _)| index));
         let mut actions: Vec<Action> = Vec::new();
@@ -153,9 +158,9 @@ impl Timeline {
     }
 }
 
-/// Whether a fault may hit the subject before it is ready.
+/// Whether a fault may hold back the subject's requests before the subject is ready.
 pub(super) fn begins_before(faults: &[Fault]) -> bool {
-    faults.iter().any(|fault| fault.at.is_none() && fault.when.is_none())
+    faults.iter().any(|fault| fault.is_armed_before() && fault.name.row().family != Family::Subject)
 }
 
 #[cfg(test)]

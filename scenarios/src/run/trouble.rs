@@ -1,10 +1,15 @@
-//! Faults of Pods and of the control plane's programs, as they occur in real clusters.
+//! Faults that the run itself injects: faults of the subject, of Pods, and of the control plane's programs.
 //!
-//! Owns the times and hits of the faults of Pods and programs, and restores the earlier state when a fault ends. The
-//! Pods and programs are known only when the subject is prepared.
+//! Owns the times and hits of these faults, and restores the earlier state when a fault ends. Each fault is one file
+//! below this folder and one line in [`Deed::play`]. The Pods and programs are known only when the subject is prepared.
+//! A fault reaches what only the main task of the run may change through [`Deed::with`].
 
+mod access;
 mod apiserver_restart;
 mod certificate_expiry;
+mod certificate_rotation;
+mod children_drift;
+mod config_reload;
 mod etcd_slow;
 mod leader_loss;
 mod network_policy;
@@ -12,6 +17,12 @@ mod node_pressure;
 mod pod_kill;
 mod rolling_restart;
 mod scale;
+mod shared_cache;
+mod subject_restart;
+mod tags_moved;
+mod trusted_keys;
+mod validator_delay;
+mod validator_restart;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -23,14 +34,19 @@ use kind::machinery::Machinery;
 use kind::node::Firewall;
 use loadgen::churn;
 use mock_faults::table::Table;
-use mock_faults::{Error, Fault, FaultId, Hit, Name, PAUSE, Player};
+use mock_faults::{Error, Family, Fault, FaultId, Hit, Name, PAUSE, Player};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use units::Span;
 
+pub(super) use self::access::Access;
+use self::access::Order;
+pub(super) use self::certificate_rotation::first_valid;
 use super::deploy::{Pod, Rollout};
+use super::drift::Drifts;
+use super::redis::Cache;
 use crate::subject::Pods;
 
 /// Longest wait for a fault's end: Pods of the service drain for up to 40 s, and two Pods drain one after the other.
@@ -38,6 +54,8 @@ const OVER_WITHIN: Duration = Duration::from_mins(3);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait until changes are undone when a run ends early.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// Maximum number of orders that wait for the main task of the run. Each active fault gives one order at a time.
+const ORDERS_MAX: usize = 64;
 
 /// Injects the faults of Pods and of programs. Clones share the same state.
 #[derive(Clone)]
@@ -51,6 +69,11 @@ struct Core {
     /// Held by a slow action, so that slow actions run one after the other.
     turn: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
+    /// Work that may outlast the load, such as the end of a replaced process.
+    afterwards: TaskTracker,
+    orders: mpsc::Sender<Order>,
+    /// The orders to carry out; `None` once nobody carries them out any more.
+    given: Mutex<Option<mpsc::Receiver<Order>>>,
     /// The reason why a fault could not be injected.
     broken: Mutex<Option<anyhow::Error>>,
 }
@@ -69,6 +92,10 @@ pub(super) struct Ground {
     pub(super) api: Option<churn::Api>,
     /// The registry's address that Pods use.
     pub(super) registry: Option<SocketAddr>,
+    /// The shared cache in which the subject keeps verdicts.
+    pub(super) cache: Option<Arc<Cache>>,
+    /// Changes children of the subject, if a fault does so.
+    pub(super) drifts: Option<Arc<Drifts>>,
 }
 
 pub(super) struct Subject {
@@ -86,7 +113,7 @@ pub(super) struct Serving {
 }
 
 struct Deed<'a> {
-    core: &'a Core,
+    core: &'a Arc<Core>,
     id: FaultId,
     fault: &'a Fault,
     ended: &'a CancellationToken,
@@ -96,6 +123,7 @@ impl Troubles {
     /// A state without Pods and programs to act on. Times of hits count from `epoch`.
     pub(super) fn new(epoch: Instant, seed: u64) -> Self {
         let table = Table::new(seed);
+        let (orders, given) = mpsc::channel(ORDERS_MAX);
         Self(Arc::new(Core {
             epoch,
             struck: table.struck(),
@@ -103,6 +131,9 @@ impl Troubles {
             ground: OnceLock::new(),
             turn: tokio::sync::Mutex::new(()),
             tasks: TaskTracker::new(),
+            afterwards: TaskTracker::new(),
+            orders,
+            given: Mutex::new(Some(given)),
             broken: Mutex::new(None),
         }))
     }
@@ -115,6 +146,31 @@ impl Troubles {
     /// Returns after the next hit of a fault.
     pub(super) async fn struck(&self) {
         self.0.struck.notified().await;
+    }
+
+    /// Carries out the orders of faults. Called by the main task of the run.
+    pub(super) fn obey(&self, access: &mut dyn Access) {
+        loop {
+            let order = self.0.given.lock().as_mut().and_then(|given| given.try_recv().ok());
+            let Some(order) = order else { return };
+            order(access);
+        }
+    }
+
+    /// Refuses all orders from now on, because the subject is about to stop.
+    pub(super) fn dismiss(&self) {
+        *self.0.given.lock() = None;
+    }
+
+    /// The changes of children; `None` if no fault changes children.
+    pub(super) fn drifts(&self) -> Option<Arc<Drifts>> {
+        self.0.ground.get()?.drifts.clone()
+    }
+
+    /// Waits until no work of a fault goes on.
+    pub(super) async fn finished(&self) {
+        self.0.afterwards.close();
+        self.0.afterwards.wait().await;
     }
 
     /// Takes the reason why a fault could not be injected; a second call returns `None`.
@@ -180,8 +236,26 @@ impl Deed<'_> {
             Name::ApiserverRestart => apiserver_restart::play(self).await,
             Name::EtcdSlow => etcd_slow::play(self).await,
             Name::LeaderLoss => leader_loss::play(self).await,
+            Name::SubjectRestart => subject_restart::play(self).await,
+            Name::CertificateRotation => certificate_rotation::play(self).await,
+            Name::TrustedKeys => trusted_keys::play(self).await,
+            Name::ValidatorRestart => validator_restart::play(self).await,
+            Name::ValidatorDelay => validator_delay::play(self).await,
+            Name::SharedCacheAway => shared_cache::away(self).await,
+            Name::SharedCacheForges => shared_cache::forges(self).await,
+            Name::TagsMoved => tags_moved::play(self).await,
+            Name::ChildrenDrift => children_drift::play(self).await,
+            Name::ConfigReload => config_reload::play(self).await,
             _ => bail!("it belongs to another client"),
         }
+    }
+
+    /// Runs `work` in the main task of the run, which owns the subject's processes.
+    async fn with<T: Send + 'static>(&self, work: impl FnOnce(&mut dyn Access) -> T + Send + 'static) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        let order: Order = Box::new(move |access| drop(answer.send(work(access))));
+        self.core.orders.send(order).await.ok().context("the run has ended")?;
+        answered.await.context("the run has ended")
     }
 
     fn ground(&self) -> Result<&Ground> {
@@ -197,17 +271,42 @@ impl Deed<'_> {
     }
 
     fn hit(&self, detail: String) {
+        self.hits(vec![detail]);
+    }
+
+    /// Counts several hits at the same moment.
+    fn hits(&self, details: Vec<String>) {
         let at_us = u64::try_from(self.core.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
         let mut table = self.core.table.lock();
         if let Some(index) = table.newest(self.id) {
-            table.hit(index, at_us, detail);
+            for detail in details {
+                table.hit(index, at_us, detail);
+            }
         }
     }
 
-    /// Repeats an action as often as the fault's `count` says, and never together with an action of another fault.
+    /// Repeats an action as often as the fault's `count` says. Actions on Pods and programs never happen together.
     fn times(&self, pause: Option<Span>) -> Times<'_> {
         let pause = pause.unwrap_or(PAUSE).0;
         Times { deed: self, pause, count: self.fault.count_most().unwrap_or(1), done: 0, due: None }
+    }
+
+    /// Repeats an action until the fault ends, or as often as the fault's `count` says. Each repetition is a hit.
+    async fn repeat<W: Future<Output = Result<String>> + Send>(
+        &self,
+        pause: Duration,
+        mut work: impl FnMut() -> W + Send,
+    ) -> Result<()> {
+        let mut due = tokio::time::Instant::now();
+        let mut done = 0;
+        while self.fault.count_most().is_none_or(|count| done < count) {
+            if tokio::time::timeout_at(due, self.ended.cancelled()).await.is_ok() {
+                break;
+            }
+            self.hit(work().await?);
+            (due, done) = (due + pause, done + 1);
+        }
+        Ok(())
     }
 
     /// Waits for this time. Returns false if the fault ends first.
@@ -244,8 +343,9 @@ impl Times<'_> {
 
     /// Performs an action of the fault, and counts a hit when the action is complete.
     async fn does(&mut self, work: impl Future<Output = Result<String>> + Send) -> Result<()> {
+        let is_alone = self.deed.fault.name.row().family != Family::Subject;
         let in_turn = async {
-            let _turn = self.deed.core.turn.lock().await;
+            let _turn = if is_alone { Some(self.deed.core.turn.lock().await) } else { None };
             work.await
         };
         let told = tokio::select! {

@@ -19,11 +19,13 @@ use mock_faults::{Family, Fault, FaultId, Fired, Hit, Player};
 
 use super::clocks::Clocks;
 use super::deploy::Deployed;
+use super::drift::Drifts;
 use super::endpoint::Endpoint;
 use super::keys::Trusted;
 use super::kills::Kills;
 use super::payloads;
 use super::plane::{Plane, token};
+use super::redis::Redis;
 use super::trouble::{self, Ground, Serving, Troubles};
 use crate::keeper::Folder;
 use crate::scenario::{Auth, RateLimit, Scenario};
@@ -106,7 +108,7 @@ impl World {
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
         // Pods reach this machine at the address that the node uses, and local processes at the loopback address.
-        let near = if scenario.subject.kind().needs_node() { plane.machine() } else { Ipv4Addr::LOCALHOST };
+        let near = if scenario.subject.profile().needs_node { plane.machine() } else { Ipv4Addr::LOCALHOST };
         let near = SocketAddr::from((near, 0));
         let endpoint = Endpoint::open(wanted, namespace, plane.subject_address(), near, epoch, scenario.seed).await?;
         let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
@@ -128,7 +130,7 @@ impl World {
         let mut images = images.context("failed to seed the mock registry")?;
         let heavy = registry.seed_heavy(payloads::heavy(scenario)).context("failed to seed the mock registry")?;
         images.extend(heavy);
-        let valid = scenario.subject.upkeep().certificates.map(|certificates| certificates.valid.0);
+        let valid = trouble::first_valid(&scenario.faults);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
         let services = services(scenario);
         let troubles = Troubles::new(epoch, scenario.seed);
@@ -231,8 +233,8 @@ impl World {
         usual.into_iter().chain(self.services.iter().cloned()).collect()
     }
 
-    /// Sets the Pods, programs and addresses on which cluster faults act.
-    pub(super) fn trouble(&self, deployed: Option<&Deployed>) {
+    /// Sets the Pods, programs and addresses on which the faults of this run act.
+    pub(super) fn trouble(&self, deployed: Option<&Deployed>, redis: Option<&Redis>, drifts: Option<Arc<Drifts>>) {
         let serving = |secret: &(String, String)| Serving {
             secret: secret.clone(),
             authority: Arc::clone(&self.authority),
@@ -251,6 +253,8 @@ impl World {
             firewall: self.plane.nodes().and_then(|nodes| nodes.firewall()),
             api: Some(self.api()),
             registry: Some(self.registry.address()),
+            cache: redis.map(Redis::cache),
+            drifts,
         });
     }
 
@@ -321,7 +325,7 @@ impl World {
         match fault.name.row().family {
             Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),
             Family::Registry => Some(self.registry.faults()),
-            Family::Pods | Family::Plane => Some(&self.troubles),
+            Family::Pods | Family::Plane | Family::Subject => Some(&self.troubles),
             Family::Clock => Some(&self.clocks),
             Family::Process => Some(&self.kills),
             _ => self.plane.faults().map(|faults| faults as &dyn Player),
@@ -452,5 +456,5 @@ fn services(scenario: &Scenario) -> Vec<String> {
         let service = &hook["clientConfig"]["service"];
         Some(format!("{}.{}.svc", service["name"].as_str()?, service["namespace"].as_str()?))
     };
-    scenario.subject.kind().service_names().into_iter().chain(hooks.filter_map(service)).collect()
+    scenario.subject.profile().service_names.into_iter().chain(hooks.filter_map(service)).collect()
 }

@@ -63,10 +63,9 @@ fn a_child_that_is_made_twice_is_found_although_it_was_tidied_up() {
 #[test]
 #[ignore = "slow"]
 fn drift_after_the_load_shows_who_looks_after_children() {
-    let drifts = "by: {label: example.com/package-uid}, drift: [{afterLoad: 1s, share: 0.5}, {afterLoad: 1s, share: 0.3, edit: {data: {generation: drifted}}}]}";
-    let children = CHILDREN.replace("by: {label: example.com/package-uid}}", drifts);
-    let witness = ["{kind: children}", &*children];
-    let budgets = "{unseen: 0, restored: true}";
+    let witness = ["{kind: children}", CHILDREN];
+    let budgets = "{unseen: 0, restored: true}\nfaults:\n  - {name: children-drift, afterLoad: 1s, share: 0.5}\n  \
+                   - {name: children-drift, afterLoad: 1s, share: 0.3, edit: {data: {generation: drifted}}}";
     let judged = ["events.restored", "children.excess", "writes.steady"];
     let Some(text) = clean_and_mistaken(&witness, ["kept", "label"], budgets, &judged, "events.restored") else {
         return;

@@ -108,47 +108,72 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
 }
 
 #[test]
-fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused() {
+fn signed_images_and_budgets_of_the_registry_that_cannot_be_are_refused() {
     let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
     let said = |service: &str, shared: &str, more: &str| {
         check(&format!("{HEAD}subject: {{service: {{{service}}}, witness: {{kind: http}}{shared}}}\n{more}")).1
     };
-    let with = |service: &str| said(service, "", load);
-    assert_eq!(with("restarts: {count: 2, every: 1s, at: 1s}, certificates: {every: 1s, valid: 3s}"), "");
-    let late = with("restarts: {count: 3, every: 1s, at: 1s}");
-    assert!(late.contains("the last restart begins at 3s, but load ends at 3s"), "{late}");
-    let none = with("restarts: {count: 0, every: 1s}");
-    assert!(none.contains("`restarts` needs a `count` of 1 or more"), "{none}");
-    let gap = with("certificates: {every: 2s, valid: 2s}");
-    assert!(gap.contains("`valid` longer than it, or there is always one that has ended"), "{gap}");
-    let never = with("certificates: {every: 3s, valid: 9s}");
-    assert!(never.contains("no certificate is replaced before load ends at 3s"), "{never}");
-    let keys = with("trustedKeys: {every: 1s}");
-    assert!(keys.contains("`trustedKeys` needs `registry: {signed: true}`"), "{keys}");
     let signed =
         |service: &str, more: &str| said(service, "", &format!("registry: {{kind: mock, signed: true}}\n{load}{more}"));
-    assert_eq!(signed("trustedKeys: {every: 2s}", ""), "");
-    let quick = signed("trustedKeys: {every: 1s}", "");
-    assert!(quick.contains("`every` is at least 2s and shorter than the load (3s)"), "{quick}");
-    assert_eq!(signed("validators: 1, validatorDelay: {at: 1s, for: 1s, by: 1s}", ""), "");
-    let alone = signed("validatorDelay: {at: 1s, for: 1s, by: 1s}", "");
-    assert!(alone.contains("`validatorDelay` needs validators: add `validators: 2`"), "{alone}");
-    let long = signed("validators: 1, validatorRestarts: {count: 2, every: 1s, at: 1s, away: 1s}", "");
-    assert!(long.contains("the last validator is back at 3s, but load ends at 3s"), "{long}");
-    let late = signed("validators: 1, validatorDelay: {at: 2s, for: 2s, by: 1s}", "");
-    assert!(late.contains("`validatorDelay` ends after the load (3s)"), "{late}");
     let moves = signed("", "faults: [{name: registry-tag-moved, at: 1s}]\n");
     assert!(moves.contains("`registry-tag-moved` moves tags to unsigned images"), "{moves}");
-    let watcher = check(&command("\n    run: [x]\n    restarts: {count: 1, every: 1s}", "{}")).1;
-    assert!(
-        watcher.contains("are for a subject that serves reviews: add `serves: {path: /mutate}` to `command`"),
-        "{watcher}"
-    );
     let budget = "budgets: {registry: {unavailable: 3}}\n";
     assert!(said("", "", &format!("{CHURN}{budget}")).contains("are about reviews, and there are none"));
     let hidden = "admission: {through: apiserver, rate: 5/s, mix: {createPod: 1}}\n";
     let hidden = said("", ", install: {webhook: {failurePolicy: Fail}}", &format!("{hidden}{budget}"));
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
+}
+
+/// Faults of a subject need a subject with the part that they act on. A key of an earlier version is refused, and the
+/// message shows the fault that replaces the key.
+#[test]
+fn faults_of_a_subject_that_lacks_their_target_are_refused() {
+    let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
+    let service = |faults: &str| {
+        let subject = "subject: {service: {}, witness: {kind: http}}";
+        check(&format!("{HEAD}{subject}\n{load}faults: [{faults}]\n")).1
+    };
+    let of_command = |keys: &str| {
+        let faults = "faults: [{name: subject-restart, at: 1s}]\n";
+        check(&format!("{}{faults}", command(&format!("\n    run: [x]\n{keys}"), "{}"))).1
+    };
+    let signed = |faults: &str| {
+        let subject = "subject: {service: {}, witness: {kind: http}}\nregistry: {kind: mock, signed: true}";
+        check(&format!("{HEAD}{subject}\n{load}faults: [{faults}]\n")).1
+    };
+    assert_eq!(service("{name: subject-restart, at: 1s, count: 2, pause: 1s, lag: 1ms}"), "");
+    assert_eq!(service("{name: certificate-rotation, at: 1s, pause: 1s, valid: 3s}"), "");
+    assert_eq!(signed("{name: trusted-keys, at: 1s, pause: 2s}"), "");
+    let cases = [
+        (service("{name: subject-restart}"), "`subject-restart`: say when it begins: `at: 5s`"),
+        (
+            service("{name: subject-restart, at: 1s, count: 3, pause: 1s}"),
+            "fault 1 (`subject-restart`) begins for the last time at 3s, but load ends at 3s",
+        ),
+        (signed("{name: validator-delay, at: 1s, for: 1s}"), "acts on validators of the service: add `validators: 2`"),
+        (
+            signed("{name: validator-restart, at: 1s, away: 1s}"),
+            "acts on validators of the service: add `validators: 2`",
+        ),
+        (of_command(""), "`subject-restart` is for a subject that serves reviews: add `serves: {path: /mutate}`"),
+        (
+            service("{name: certificate-rotation, at: 2s, pause: 1s, valid: 2s}"),
+            "the first certificate has ended at 2s: let it begin earlier",
+        ),
+        (
+            service("{name: trusted-keys, at: 1s}"),
+            "`trusted-keys` needs signed images: add `registry: {signed: true}`, or leave it out",
+        ),
+        (of_command("    serves: {path: /a, port: 9443}\n"), "a flag for `${LONGHAUL_WEBHOOK_PORT}`"),
+    ];
+    for (told, expected) in cases {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    let old = "subject:\n  service:\n    restarts: {count: 2, every: 1s}\n  witness: {kind: http}\n";
+    let old = check(&format!("{HEAD}{old}{load}")).1;
+    let expected = "FILE:7:5: `restarts` is a fault now, with a time, hits and canaries. Leave it out here, and write\n\n\
+                    faults:\n  - {name: subject-restart, at: 3s, count: 2, pause: 1s}";
+    assert_eq!(old.trim(), expected);
 }
 
 /// Alerts, locks and shared caches need the built-in service, because its own answers decide their budgets.
@@ -159,7 +184,8 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
         check(&format!("{HEAD}subject: {{service: {{{service}}}, witness: {{kind: http}}}}\n{more}")).1
     };
     let with = |more: &str| said("", &format!("{load}{more}"));
-    assert_eq!(with("alerts: {beside: silent}\nregistry: {kind: mock, lock: handed}\n"), "");
+    let moved = "faults: [{name: tags-moved, at: 1s, for: 1s}]\n";
+    assert_eq!(with(&format!("alerts: {{beside: silent}}\nregistry: {{kind: mock, lock: handed}}\n{moved}")), "");
     let cases = [
         (with("budgets: {alerts: {lost: 0}}\n"), "`alerts` has a budget but there is no receiver: add `alerts: {}`"),
         (with("budgets: {admission: {unlocked: 0}}\n"), "needs a lock: add `registry: {lock: handed}`"),
@@ -167,13 +193,22 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
         (said("", &format!("{CHURN}alerts: {{}}\n")), "add `admission` without `through: apiserver`"),
         (with("registry: {kind: mock, lock: handed, signed: true}\n"), "leave out `signed` or `lock`"),
         (
-            said("restarts: {count: 1, every: 1s, at: 1s}", &format!("{load}alerts: {{}}\n")),
-            "leave out `restarts` or `alerts`",
+            with("alerts: {}\nfaults: [{name: subject-restart, at: 1s}]\n"),
+            "loses its unsent alerts: leave out the fault or `alerts`",
+        ),
+        (with(moved), "`tags-moved` moves the tags of locked images: add `registry: {lock: handed}`"),
+        (
+            with("registry: {kind: mock, lock: handed}\n"),
+            "add this to `faults`: `- {name: tags-moved, at: 500ms, for: 1s}`",
         ),
         (with("sharedCache: {}\n"), "only the service has a shared cache"),
         (
             with("registry: {kind: mock, signed: true}\nsharedCache: {away: {at: 1s, for: 1h}}\n"),
-            "`away` ends after the load (3s)",
+            "faults:\n  - {name: shared-cache-away, at: 1s, for: 1h}",
+        ),
+        (
+            with("faults: [{name: shared-cache-forges}]\n"),
+            "acts on the shared cache of the service: add `sharedCache: {}`",
         ),
     ];
     for (told, expected) in cases {

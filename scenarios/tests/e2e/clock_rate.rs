@@ -108,7 +108,8 @@ fn certificates_end_by_the_subjects_clock() {
     let Some(service) = program("longhaul-service") else { return };
     let text = include_str!("../../library/cert-rotation.yaml");
     let text = text
-        .replace("{every: 15s, valid: 40s}", "{every: 60s, valid: 160s}\n    clockRate: 20")
+        .replace("service: {}", "service: {clockRate: 20}")
+        .replace("at: 15s, pause: 15s, valid: 40s", "at: 3s, pause: 60s, valid: 160s")
         .replace("steady: 70s", "steady: 20s");
     let text = text.replace("rate: 100/s", "rate: 40/s").replace("p50: 100ms, ", "");
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
@@ -118,7 +119,7 @@ fn certificates_end_by_the_subjects_clock() {
     let replaced = soak
         .rows("faults.jsonl")
         .iter()
-        .filter(|row| row["id"] == "certificate-rotation" && row["event"] == "hit")
+        .filter(|row| row["name"] == "certificate-rotation" && row["event"] == "hit")
         .count();
     assert!(replaced >= 6, "{replaced} in 25 s, one each three");
 }

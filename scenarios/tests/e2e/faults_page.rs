@@ -31,6 +31,8 @@ const PLAYED_TO: &str = "played to a registry's clients";
 /// The comments in a document before examples with faults that only a cluster can inject. Tests in other files inject
 /// the faults of a node. The tests of this file only check that such an example is a valid scenario.
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
+/// The comment in a document before an example whose subject is the built-in service.
+const PLAYED_WITH_SERVICE: &str = "played with the built-in service";
 /// Beginning of the comment in a document that states the hits of each fault; see `hits`.
 const HITS: &str = "hits: ";
 /// Keys of a fault that select requests. Every other key of a fault is a parameter, and the examples must use each
@@ -62,6 +64,8 @@ struct Example {
     arguments: Vec<String>,
     /// Whether the faults of the example are injected by a registry.
     registry: bool,
+    /// Whether the subject is the built-in service.
+    service: bool,
     /// Whether the example needs a cluster.
     in_cluster: bool,
     /// The expected hits of each fault of the example.
@@ -104,7 +108,14 @@ fn play(client: &Path, example: &Example) -> Seen {
         return Seen { wrong, ..Seen::default() };
     }
     let mut run = longhaul(&["soak", file.to_str().unwrap(), "--json", "--quiet", "--runs"]);
-    let output = run.arg(folder.path()).arg("--").arg(client).args(&example.arguments).output().unwrap();
+    run.arg(folder.path());
+    if example.service {
+        let Some(service) = program("longhaul-service") else { return Seen::default() };
+        run.arg("--service").arg(service);
+    } else {
+        run.arg("--").arg(client).args(&example.arguments);
+    }
+    let output = run.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let mut seen = Seen::default();
     let lossy = example.faults().iter().any(|fault| fault["name"] == "net-loss");
@@ -237,10 +248,18 @@ fn examples() -> Vec<Example> {
 /// other examples.
 fn example(place: String, said: &[&str], text: &str, base: &mut Value) -> Example {
     let find = |word: &str| said.iter().find_map(|comment| comment.strip_prefix(word));
-    let (registry, arguments, hits) = (find(PLAYED_TO).is_some(), find(PLAYED_WITH).unwrap_or_default(), find(HITS));
+    let (registry, service, hits) = (find(PLAYED_TO).is_some(), find(PLAYED_WITH_SERVICE).is_some(), find(HITS));
+    let arguments = find(PLAYED_WITH).filter(|_| !service).unwrap_or_default();
     let cluster = PLAYED_IN.iter().find_map(|(mark, kind)| find(mark).map(|_| *kind));
     let yaml: Value = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{place}: {error}\n{text}"));
     let mut scenario = base.clone();
+    if service {
+        let settings = json!({"policy": {"cache": {"ttl": "1s"}}});
+        scenario["subject"] = json!({"service": {"validators": 2, "settings": settings}, "witness": {"kind": "http"}});
+        scenario["registry"] = json!({"kind": "mock", "signed": true});
+        scenario["sharedCache"] = json!({});
+        scenario["admission"] = json!({"rate": "20/s", "client": "apiserver", "mix": {"createPod": 1}});
+    }
     match yaml {
         whole @ Value::Object(_) if whole.get("apiVersion").is_some() => scenario = whole,
         list @ Value::Array(_) => {
@@ -259,7 +278,7 @@ fn example(place: String, said: &[&str], text: &str, base: &mut Value) -> Exampl
     let arguments = arguments.split_whitespace().map(str::to_owned).collect();
     let faults = scenario["faults"].as_array().map_or(&[][..], Vec::as_slice);
     let hits = hits::meant(hits, faults).unwrap_or_else(|wrong| panic!("{place}: {wrong}"));
-    Example { place, arguments, registry, in_cluster: cluster.is_some(), hits, scenario }
+    Example { place, arguments, registry, service, in_cluster: cluster.is_some(), hits, scenario }
 }
 
 /// The comments at the end of a text, the last comment first.

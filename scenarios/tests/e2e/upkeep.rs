@@ -70,10 +70,8 @@ fn restarts_lose_no_call_unless_a_process_goes_before_its_address_does() {
     let short = |lag: &str, drain: &str| {
         json!({
             "phases": {"warmUp": "1s", "steady": "7s", "drain": "1s"},
-            "subject": {"service": {
-                "restarts": {"count": 2, "every": "3s", "at": "1s", "lag": lag},
-                "settings": {"shutdown": {"drain": drain}},
-            }},
+            "subject": {"service": {"settings": {"shutdown": {"drain": drain}}}},
+            "faults": [{"name": "subject-restart", "at": "1s", "count": 2, "pause": "3s", "lag": lag}],
             "admission": {"rate": "60/s", "callsPerConnection": 10},
             // Only the end of the calls is judged, because machines with two runs and other tests are slow.
             "budgets": {"admission": {"p50": "2s"}},

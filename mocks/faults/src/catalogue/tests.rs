@@ -28,6 +28,7 @@ fn table(family: Family) -> String {
             | Family::Pods
             | Family::Plane
             | Family::Workloads
+            | Family::Subject
     ) {
         "what happens"
     } else {
@@ -74,6 +75,7 @@ fn parts() -> Vec<(&'static str, String)> {
         ("process", table(Family::Process)),
         ("pods", table(Family::Pods)),
         ("plane", table(Family::Plane)),
+        ("subject", table(Family::Subject)),
     ]
 }
 

@@ -21,6 +21,8 @@ pub struct Row {
     pub chooses: &'static [&'static str],
     /// The keys of the fault that set details of its effect.
     pub takes: &'static [Takes],
+    /// The parts of a run that the fault needs, besides its family's target.
+    pub targets: &'static [Target],
     /// Parses the keys of `takes`.
     pub(crate) read: Read,
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
@@ -73,12 +75,35 @@ pub enum Family {
     Plane,
     /// Workloads, such as Deployments, that the mock API server makes ready.
     Workloads,
+    /// A subject that the run starts, its files, and the programs that it calls.
+    Subject,
+}
+
+/// A part of a run that only some scenarios have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The process of a webhook that the run starts.
+    Process,
+    /// The serving certificate of a webhook that the run starts.
+    Certificate,
+    /// The built-in service.
+    Service,
+    /// Signed images, with the keys that the service trusts.
+    Signatures,
+    /// The service's additional processes that verify signatures.
+    Validators,
+    /// The cache in which the service's processes share verdicts.
+    SharedCache,
+    /// The file that locks images to digests.
+    Lock,
+    /// Objects that the subject creates for other objects.
+    Children,
 }
 
 impl Family {
     /// Whether the faults of the family can be injected with any control plane and need no mock API server.
     pub fn is_played_anywhere(self) -> bool {
-        matches!(self, Self::Network | Self::Registry | Self::Clock | Self::Process)
+        matches!(self, Self::Network | Self::Registry | Self::Clock | Self::Process | Self::Subject)
     }
 
     /// Whether only the mock API server can inject the faults of the family.
@@ -88,7 +113,7 @@ impl Family {
 
     /// Whether the family's faults take as long as Pods or programs need to end and start again.
     pub fn takes_its_time(self) -> bool {
-        matches!(self, Self::Pods | Self::Plane)
+        matches!(self, Self::Pods | Self::Plane | Self::Subject)
     }
 
     /// The keys that choose the targets of the family's faults.
@@ -96,7 +121,7 @@ impl Family {
         match self {
             Self::Requests => &["resource", "userAgent", "on", "query", "nth", "every", "endpoint"],
             Self::Watches => &["resource", "userAgent", "query", "nth", "every", "endpoint", "afterEvents"],
-            Self::Server | Self::Clock | Self::Process | Self::Pods | Self::Plane => &[],
+            Self::Server | Self::Clock | Self::Process | Self::Pods | Self::Plane | Self::Subject => &[],
             Self::Connections => &["nth", "every", "endpoint"],
             Self::Workloads => &["resource"],
             Self::Network => &["nth", "every"],
@@ -114,6 +139,7 @@ impl Row {
             family,
             chooses: family.chooses(),
             takes: &[],
+            targets: &[],
             read: read::<NoKeys>,
             schema: <NoKeys as JsonSchema>::json_schema,
             sees: "",
@@ -151,6 +177,12 @@ impl Row {
         self.takes = K::TAKES;
         self.read = read::<K>;
         self.schema = <K as JsonSchema>::json_schema;
+        self
+    }
+
+    /// Sets the parts of a run that the fault needs.
+    pub(crate) const fn acts_on(mut self, targets: &'static [Target]) -> Self {
+        self.targets = targets;
         self
     }
 

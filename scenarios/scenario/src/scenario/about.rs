@@ -29,7 +29,7 @@ impl Scenario {
             written.and_then(|spelled| loadgen::churn::names(spelled)).map_or_else(String::new, |names| names.0);
         let family = self.subject.children.first().map(|children| Family {
             // The churn deletes whole namespaces, with everything that is left in them.
-            are_deleted: !self.churn.is_empty() || children.drift.iter().any(|drift| drift.edit.is_none()),
+            are_deleted: !self.churn.is_empty() || self.deletes_children(),
             ..family(children, &parents)
         });
         let has_page = self.subject.metrics.as_ref().is_some_and(|metrics| metrics.url.is_some());
@@ -39,6 +39,12 @@ impl Scenario {
             reuses_names: self.reuses_names(),
             others: self.judged().into_iter().map(|(name, _)| name).filter(|name| *name != parents).collect(),
         }
+    }
+
+    /// Whether a fault deletes children of the subject.
+    fn deletes_children(&self) -> bool {
+        let mut drifts = self.faults.named(mock_faults::Name::ChildrenDrift);
+        drifts.any(|fault| fault.keys::<mock_faults::ChildrenDriftKeys>().edit.is_none())
     }
 
     /// Whether the script creates an object with the name of an earlier, deleted object.

@@ -1,23 +1,14 @@
 //! `children`: the objects that a subject creates for other objects.
 //!
-//! This module owns the keys and their checks: how a child refers to its parent, the number of children, and changes
-//! that the harness makes to children.
-
-use std::time::Duration;
+//! This module owns the keys and their checks: how a child refers to its parent, and the number of children.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Span;
 
 /// The placeholder for the parent's name in `by: {name: …}`.
 const NAME: &str = "{name}";
-/// Maximum number of changes to children in one run.
-const DRIFTS_MAX: usize = 100;
 /// Maximum number of kinds of children; the harness opens a watch for each kind.
 const KINDS_MAX: usize = 10;
-/// Minimum time from a change of children after the load until the drain ends, so that a subject has time to restore
-/// the child.
-const RESTORED_WITHIN: Span = Span::from_secs(3);
 
 /// The kinds of objects that a subject creates for other objects: none, one, or a list of kinds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,9 +33,6 @@ pub struct Children {
     pub generation: Option<String>,
     /// The JSON pointer of the field of a child that repeats its parent's `metadata.resourceVersion`.
     pub revision: Option<String>,
-    /// Changes that the harness makes to children while load runs, as a user with kubectl could.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub drift: Vec<Drift>,
 }
 
 /// How a child refers to its parent.
@@ -59,26 +47,9 @@ pub enum By {
     Name(String),
 }
 
-/// One change that the harness makes to children. The seed selects the children.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Drift {
-    /// Time of the change, counted from the start of the warm-up. The harness leaves out children whose parents are
-    /// written soon afterwards, because a subject that only follows the parents would restore those as well.
-    pub at: Option<Span>,
-    /// Instead of `at`: time after the last write of the load, when no further writes come.
-    pub after_load: Option<Span>,
-    /// The share of the existing children that the harness changes: more than 0, at most 1.
-    pub share: f64,
-    /// A merge patch (RFC 7386) that edits the selected children. Default: they are deleted.
-    pub edit: Option<serde_json::Map<String, serde_json::Value>>,
-}
-
 impl Children {
-    /// A mistake in the keys, as a message for the author of the scenario. `loaded` is the length of the load, and
-    /// `drain` is the length of the drain phase.
-    fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
+    /// A mistake in the keys, as a message for the author of the scenario.
+    fn problem(&self) -> Option<String> {
         let Some((resource, _)) = loadgen::churn::names(&self.resource) else {
             return Some(format!(
                 "`children.resource: {}` is no resource: write for example `networkpolicies.networking.k8s.io/v1` or \
@@ -119,10 +90,14 @@ impl Children {
             }
             _ => {}
         }
-        if self.drift.len() > DRIFTS_MAX {
-            return Some(format!("`children.drift` has more than {DRIFTS_MAX} entries"));
-        }
-        self.drift.iter().find_map(|drift| drift.problem(loaded, drain))
+        None
+    }
+
+    /// Whether a fault means these children by `resource`: `configmaps/v1`, `configmaps`, `deployments.apps`.
+    pub fn is_called(&self, resource: &str) -> bool {
+        let name = self.resource.split_once('/').map_or(self.resource.as_str(), |(name, _)| name);
+        let plural = name.split_once('.').map_or(name, |(plural, _)| plural);
+        [self.resource.as_str(), name, plural].contains(&resource)
     }
 
     /// The text before and the text after the parent's name in a child's name.
@@ -140,49 +115,9 @@ impl Children {
     }
 }
 
-impl Drift {
-    /// The time of this change of children, counted from the start of the warm-up, if the load ends at `loaded`.
-    pub fn due(&self, loaded: Duration) -> Duration {
-        self.after_load.map_or_else(|| self.at.unwrap_or_default().0, |after| loaded.saturating_add(after.0))
-    }
-
-    fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
-        if !(self.share > 0.0 && self.share <= 1.0) {
-            return Some(format!(
-                "`drift.share` is {}: write a number above 0 and at most 1, such as `0.5`",
-                self.share
-            ));
-        }
-        if self.edit.as_ref().is_some_and(serde_json::Map::is_empty) {
-            return Some("`drift.edit` changes nothing: write a patch, or leave it out to delete".to_owned());
-        }
-        match (self.at, self.after_load) {
-            (Some(at), None) => (at >= loaded)
-                .then(|| format!("`drift` at {at} comes too late, load ends at {loaded}: make it earlier, or write `afterLoad`")),
-            (None, Some(after)) => (after.0.saturating_add(RESTORED_WITHIN.0) > drain.0).then(|| {
-                format!(
-                    "`drift` {after} after load leaves less than {RESTORED_WITHIN} to restore anything, the drain has {drain}: make `drain` in \
-                     `phases` longer"
-                )
-            }),
-            _ => Some("`drift` needs either `at` or `afterLoad`: write for example `afterLoad: 1s`".to_owned()),
-        }
-    }
-
-    /// Description of all kinds of children for plan and record.
-    pub fn describe(&self) -> String {
-        let how = if self.edit.is_some() { "edited" } else { "deleted" };
-        let when = match (self.at, self.after_load) {
-            (_, Some(after)) => format!("{after} after the load"),
-            (at, None) => format!("at {}", at.unwrap_or_default()),
-        };
-        format!("{:.0} % of the children are {how} {when}", self.share * 100.0)
-    }
-}
-
 impl Kinds {
     /// A mistake in the keys, as a message for the author of the scenario.
-    pub fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
+    pub fn problem(&self) -> Option<String> {
         if self.len() > KINDS_MAX {
             return Some(format!("`children` has more than {KINDS_MAX} entries"));
         }
@@ -192,19 +127,15 @@ impl Kinds {
         if let Some((_, twice)) = self.iter().enumerate().find(|(at, one)| alike(*at, one)) {
             return Some(format!("`children` names {} twice with the same `by`: leave one out", twice.resource));
         }
-        if self.iter().map(|one| one.drift.len()).sum::<usize>() > DRIFTS_MAX {
-            return Some(format!("`children.drift` has more than {DRIFTS_MAX} entries"));
-        }
-        self.iter().find_map(|one| one.problem(loaded, drain))
+        self.iter().find_map(Children::problem)
     }
 
-    /// All changes that the harness makes to children, each with the index of its kind, ordered by time.
-    pub fn drifts(&self, loaded: Duration) -> Vec<(usize, Drift)> {
-        let all =
-            self.iter().enumerate().flat_map(|(at, kind)| kind.drift.iter().map(move |drift| (at, drift.clone())));
-        let mut all: Vec<(usize, Drift)> = all.collect();
-        all.sort_by_key(|(_, drift)| drift.due(loaded));
-        all
+    /// The index of the kind that a fault means by the name `called`; without a name, the only kind.
+    pub fn meant(&self, called: Option<&str>) -> Option<usize> {
+        match called {
+            Some(called) => self.iter().position(|kind| kind.is_called(called)),
+            None => (self.len() == 1).then_some(0),
+        }
     }
 }
 
@@ -223,11 +154,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_with_what_to_write() {
-        let problem = |text: &str| children(text).problem(Span::from_secs(10), Span::from_secs(6));
+        let problem = |text: &str| children(text).problem();
         assert_eq!(problem("{resource: configmaps/v1, by: owner}"), None);
         assert_eq!(problem("{resource: configmaps/v1, by: {name: \"{name}-x\"}, generation: /data/g}"), None);
-        let drift = "{resource: configmaps/v1, by: {label: a/b}, perParent: 3, drift: [{at: 5s, share: 0.5, edit: {data: {a: b}}}]}";
-        assert_eq!(problem(drift), None);
         for (text, expected) in [
             ("{resource: configmaps, by: owner}", "is no resource"),
             ("{resource: configmaps/v1, by: owner, perParent: 1, perEntry: /a}", "keep one"),
@@ -236,21 +165,10 @@ mod tests {
             ("{resource: configmaps/v1, by: {name: child}}", "must have `{name}` once"),
             ("{resource: configmaps/v1, by: {name: \"{name}-x\"}, perParent: 2}", "finds one child"),
             ("{resource: configmaps/v1, by: {label: \"\"}}", "is empty"),
-            ("{resource: configmaps/v1, by: owner, drift: [{at: 5s, share: 0}]}", "above 0"),
-            ("{resource: configmaps/v1, by: owner, drift: [{at: 5s, share: 20}]}", "at most 1"),
-            ("{resource: configmaps/v1, by: owner, drift: [{at: 10s, share: 1}]}", "comes too late"),
-            ("{resource: configmaps/v1, by: owner, drift: [{afterLoad: 4s, share: 1}]}", "leaves less than 3s"),
-            ("{resource: configmaps/v1, by: owner, drift: [{share: 1}]}", "either `at` or `afterLoad`"),
-            (
-                "{resource: configmaps/v1, by: owner, drift: [{at: 1s, afterLoad: 1s, share: 1}]}",
-                "either `at` or `afterLoad`",
-            ),
-            ("{resource: configmaps/v1, by: owner, drift: [{at: 1s, share: 1, edit: {}}]}", "changes nothing"),
         ] {
             let found = problem(text).unwrap_or_default();
             assert!(found.contains(expected), "{text}: {found}");
         }
-        assert_eq!(problem("{resource: configmaps/v1, by: owner, drift: [{afterLoad: 3s, share: 1}]}"), None);
     }
 
     #[test]
@@ -259,25 +177,22 @@ mod tests {
         let (one, other) = ("{resource: configmaps/v1, by: owner}", "{resource: services/v1, by: owner}");
         assert_eq!(read(one).len(), 1);
         let both = read(&format!("[{one}, {other}]"));
-        assert_eq!((both.len(), both.problem(Span::from_secs(9), Span::from_secs(9))), (2, None));
+        assert_eq!((both.len(), both.problem()), (2, None));
         for kinds in [read(one), both, Kinds::default()] {
             assert_eq!(serde_json::from_value::<Kinds>(serde_json::to_value(&kinds).unwrap()).unwrap(), kinds);
         }
-        let twice = read(&format!("[{one}, {one}]")).problem(Span::from_secs(9), Span::from_secs(9)).unwrap();
+        let twice = read(&format!("[{one}, {one}]")).problem().unwrap();
         assert!(twice.contains("configmaps/v1 twice"), "{twice}");
     }
 
-    /// The changes to children of all kinds are sorted by time in one list.
     #[test]
-    fn deeds_are_sorted_by_time() {
-        let kinds: Kinds = serde_saphyr::from_str(
-            "[{resource: configmaps/v1, by: owner, drift: [{afterLoad: 1s, share: 1}, {at: 2s, share: 1}]}, \
-              {resource: services/v1, by: owner, drift: [{at: 1s, share: 1}]}]",
-        )
-        .unwrap();
-        let drifts = kinds.drifts(Duration::from_secs(10));
-        let due: Vec<_> =
-            drifts.iter().map(|(kind, drift)| (*kind, drift.due(Duration::from_secs(10)).as_secs())).collect();
-        assert_eq!(due, [(1, 1), (0, 2), (0, 11)]);
+    fn a_fault_names_its_children_if_there_are_several() {
+        let read = |text: &str| serde_saphyr::from_str::<Kinds>(text).unwrap();
+        let one = read("{resource: deployments.apps/v1, by: owner}");
+        let two = read("[{resource: configmaps/v1, by: owner}, {resource: deployments.apps/v1, by: owner}]");
+        assert_eq!((one.meant(None), two.meant(None), one.meant(Some("pods"))), (Some(0), None, None));
+        for called in ["deployments", "deployments.apps", "deployments.apps/v1"] {
+            assert_eq!(two.meant(Some(called)), Some(1), "{called}");
+        }
     }
 }

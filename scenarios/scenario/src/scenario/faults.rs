@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use mock_faults::Fault;
 use mock_faults::random::{Error, Random, Window};
+use mock_faults::{Fault, Name};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -58,6 +58,16 @@ impl Faults {
     /// The settings of random faults.
     pub fn random(&self) -> Option<&Random> {
         self.random.as_ref()
+    }
+
+    /// The faults with this name, planned and drawn.
+    pub fn named(&self, name: Name) -> impl Iterator<Item = &Fault> {
+        self.all.iter().filter(move |fault| fault.name == name)
+    }
+
+    /// Whether a planned or drawn fault has this name.
+    pub fn has(&self, name: Name) -> bool {
+        self.named(name).next().is_some()
     }
 
     pub fn planned(&self) -> &[Fault] {

@@ -135,7 +135,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     on(&[WEBHOOK_PORT, TLS_CERT, TLS_KEY, TLS_DIR], subject.serves(), "`serves: {path: /mutate}` to `command`");
     on(&[WITNESS_URL], matches!(subject.witness, Witness::Http(_)), "`witness: {kind: http}` to `subject`");
     on(&[DOCKER_CONFIG], scenario.registry.auth != Auth::None, "`registry: {auth: basic}`");
-    subject.kind().texts().into_iter().find_map(|Templated { key, text, own }| {
+    subject.profile().texts.into_iter().find_map(|Templated { key, text, own }| {
         let why = pieces(text).into_iter().find_map(|piece| match piece {
             Piece::Plain(_) => None,
             Piece::Open(_) => Some(format!("`{key}`: `${{` is not closed: write `$${{` for a `${{` that is passed on")),

@@ -99,7 +99,7 @@ pub fn series(scenario: &Scenario) -> Vec<String> {
 pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str, String)> {
     let metrics = scenario.subject.metrics.as_ref();
     let subject = |text: String| Some(("subject", "metrics", text));
-    let has_page = scenario.subject.kind().is_service() || metrics.is_some_and(|metrics| metrics.url.is_some());
+    let has_page = scenario.subject.profile().is_service || metrics.is_some_and(|metrics| metrics.url.is_some());
     match metrics {
         Some(_) if !has_page => {
             return subject("`metrics` has no `url`: add `url: http://127.0.0.1:8080/metrics`".to_owned());

@@ -232,6 +232,10 @@ fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
         let place = place_of(source, "subject", Some(Part::Key(&key)));
         return Error { origin: origin.to_owned(), place, text, snippet: None };
     }
+    if let Some((section, key, text)) = super::moved::refused(source) {
+        let place = place_of(source, section, Some(Part::Key(key)));
+        return Error { origin: origin.to_owned(), place, text, snippet: None };
+    }
     let bare = error.without_snippet();
     let place = bare.location().map(|location| (location.line(), location.column()));
     let text = match bare {
@@ -303,11 +307,11 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
         super::given::in_files(command).map_err(|problem| ("subject", problem))?;
     }
     let subject = &scenario.subject;
-    super::files::list(ground, subject.kind().build()).map_err(|problem| ("subject", problem))?;
-    for (key, path) in subject.kind().files() {
+    super::files::list(ground, subject.profile().build).map_err(|problem| ("subject", problem))?;
+    for (key, path) in subject.profile().files {
         ground.allows(path).map_err(|why| ("subject", format!("`{key}`: {}: {why}", path.display())))?;
     }
-    for path in subject.kind().manifests() {
+    for path in subject.profile().manifests {
         super::subject::look_at_manifests(ground, path).map_err(|why| ("subject", why))?;
     }
     let mut webhooks = Vec::new();

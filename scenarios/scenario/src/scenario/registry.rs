@@ -26,7 +26,7 @@ pub struct Registry {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
     /// A lock file pins every image to the digest that its tag has before the run. With `handed` the service gets the
-    /// file (`resolve.lock`), with `withheld` it does not. While load runs, every tag moves once to another image.
+    /// file (`resolve.lock`), with `withheld` it does not. The fault `tags-moved` moves the tags, and
     /// `budgets.admission.unlocked` judges the answers. Default: there is no lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockUse>,

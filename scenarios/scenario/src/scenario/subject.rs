@@ -1,8 +1,8 @@
 //! `subject`: the system under test. This module has the keys of every subject; each kind of subject has a file below.
 //!
 //! To add a kind of subject, add a file with its keys, and one line to the list of kinds. The file of a kind defines
-//! the programs to start, their settings, and their abilities. All other code uses the trait [`Kind`] and never
-//! compares names of kinds of subjects.
+//! the programs to start, their settings, and their abilities. All other code reads the [`Profile`] of a
+//! subject and never compares names of kinds of subjects.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,10 +16,7 @@ use units::Span;
 
 use super::restart_policy::Delays;
 use super::webhook::{self, Configuration};
-use super::{
-    BackOff, Certificates, Ground, Install, Kinds, Metrics, Rbac, Readiness, Restart, Restarts, Serves, TrustedKeys,
-    ValidatorDelay, ValidatorRestarts,
-};
+use super::{BackOff, Ground, Install, Kinds, Metrics, Rbac, Readiness, Restart, Serves};
 use crate::subject::{Attached, Launch, Line};
 use crate::witness::{Nothing, Witness};
 
@@ -35,7 +32,7 @@ pub use command::{Command, Process};
 pub(super) use deployment::look as look_at_manifests;
 pub use deployment::{Build, Deployment};
 pub use deployment::{Image as DeploymentImage, Planned, ServicePort};
-pub(super) use flat::rewritten;
+pub(super) use flat::{flow, rewritten};
 pub use service::Service;
 pub use service::{Other, Wiring};
 
@@ -49,138 +46,108 @@ pub(super) type Wrong = (&'static str, String);
 
 /// One kind of subject. The type that implements this trait holds the keys of the kind.
 pub trait Kind {
-    /// The key of this kind's settings in a scenario file.
-    fn name(&self) -> &'static str;
+    /// Everything that a run must know about the subject before it starts the subject.
+    fn profile(&self) -> Profile<'_>;
 
     /// Refuses keys of this kind that contradict each other.
     fn check(&self, subject: &Subject) -> Result<(), Wrong>;
 
-    /// Whether the subject is the built-in service. Only the built-in service has a known policy, known HTTP pages,
-    /// roles and API, and maps the registry's host in image names to another address.
-    fn is_service(&self) -> bool {
-        false
-    }
-
-    /// Files that the run reads or writes later, each with the key that names it.
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        Vec::new()
-    }
-
-    /// Files and folders of manifests that the run applies later.
-    fn manifests(&self) -> &[PathBuf] {
-        &[]
-    }
-
-    /// The files that make up the subject's build, besides the program file.
-    fn build(&self) -> &[PathBuf] {
-        &[]
-    }
-
-    /// Texts that may contain placeholders `${NAME}` for values of the run, each with the key that contains it.
-    fn texts(&self) -> Vec<Templated<'_>> {
-        Vec::new()
-    }
-
-    /// The subject's role, if the scenario states one.
-    fn role(&self) -> Option<Role> {
-        None
-    }
-
-    /// Whether the subject watches the control plane.
-    fn watches(&self) -> bool {
-        self.role() != Some(Role::Webhook)
-    }
-
-    /// The condition under which the subject counts as ready, if the scenario names one.
-    fn ready(&self) -> Option<Readiness> {
-        None
-    }
-
-    /// The URL of the subject's webhook, if the run does not choose it.
-    fn url(&self) -> Option<&str> {
-        None
-    }
-
-    /// The file with the authorities of the webhook's certificate, if the run does not create the certificate.
-    fn ca(&self) -> Option<&Path> {
-        None
-    }
-
-    /// The name in the webhook's certificate, if it differs from the host of the webhook's URL.
-    fn server_name(&self) -> Option<&str> {
-        None
-    }
-
-    /// Whether the subject runs in Pods, which needs a control plane with a node.
-    fn needs_node(&self) -> bool {
-        false
-    }
-
-    /// The subject's Pods, if they exist before the run.
-    fn attached_pods(&self) -> Option<&PodsOf> {
-        None
-    }
-
-    /// The subject's user at the control plane, if its manifests define one.
-    fn user(&self) -> Option<String> {
-        None
-    }
-
-    /// The DNS names of the Service in front of the subject's webhook.
-    fn service_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Whether the run creates the subject's serving certificate and stores it in a Secret.
-    fn makes_certificate(&self) -> bool {
-        false
-    }
-
-    /// The `serves` key: path and port of the subject's webhook.
-    fn serves(&self) -> Option<&Serves> {
-        None
-    }
-
-    /// The key that sets the webhook's address, for messages.
-    fn serving(&self) -> &'static str {
-        "`serves: {path: /mutate}`"
-    }
-
-    /// The folders that a kubelet would mount for the subject's processes.
-    fn mounts(&self) -> Option<&BTreeMap<PathBuf, super::Mount>> {
-        None
-    }
-
-    /// Whether a run starts the subject, and therefore can give the subject a faster clock.
-    fn is_started(&self) -> bool {
-        false
-    }
-
-    /// The names of the subject's processes, if the subject has several.
-    fn processes(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    /// The planned restarts and certificate changes of the subject's processes.
-    fn upkeep(&self) -> Upkeep {
-        Upkeep::default()
-    }
-
     /// Lets the subject's clock run `rate` times faster. A subject that the run does not start keeps its clock.
     fn hurry(&mut self, _rate: u32) {}
 
-    /// The line about the subject's processes in the printed plan.
-    fn plan(&self) -> Option<(&'static str, String)> {
-        None
-    }
-
-    /// The reason why the subject's processes are not measured, and a further note for the reader of the report.
-    fn notes(&self) -> Notes {
-        Notes::default()
-    }
-
     /// Returns the programs to start in a run, or the subject that runs already.
     fn start(&self, scene: &Scene<'_>) -> anyhow::Result<Start>;
+}
+
+/// Everything that a run must know about a subject of any kind. [`Profile::of`] has the values of most subjects.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none is a state")]
+pub struct Profile<'a> {
+    /// The key of this kind's settings in a scenario file.
+    pub name: &'static str,
+    /// Whether the subject is the built-in service. Only the built-in service has a known policy, known HTTP pages,
+    /// roles and API, and maps the registry's host in image names to another address.
+    pub is_service: bool,
+    /// Files that the run reads or writes later, each with the key that names it.
+    pub files: Vec<(&'static str, &'a Path)>,
+    /// Files and folders of manifests that the run applies later.
+    pub manifests: &'a [PathBuf],
+    /// The files that make up the subject's build, besides the program file.
+    pub build: &'a [PathBuf],
+    /// Texts that may contain placeholders `${NAME}` for values of the run, each with the key that contains it.
+    pub texts: Vec<Templated<'a>>,
+    /// The subject's role, if the scenario states one.
+    pub role: Option<Role>,
+    /// The condition under which the subject counts as ready, if the scenario names one.
+    pub ready: Option<Readiness>,
+    /// The URL of the subject's webhook, if the run does not choose it.
+    pub url: Option<&'a str>,
+    /// The file with the authorities of the webhook's certificate, if the run does not create the certificate.
+    pub ca: Option<&'a Path>,
+    /// The name in the webhook's certificate, if it differs from the host of the webhook's URL.
+    pub server_name: Option<&'a str>,
+    /// Whether the subject runs in Pods, which needs a control plane with a node.
+    pub needs_node: bool,
+    /// The subject's Pods, if they exist before the run.
+    pub attached_pods: Option<&'a PodsOf>,
+    /// The subject's user at the control plane, if its manifests define one.
+    pub user: Option<String>,
+    /// The DNS names of the Service in front of the subject's webhook.
+    pub service_names: Vec<String>,
+    /// Whether the run creates the subject's serving certificate and stores it in a Secret.
+    pub makes_certificate: bool,
+    /// The `serves` key: path and port of the subject's webhook.
+    pub serves: Option<&'a Serves>,
+    /// The key that sets the webhook's address, for messages.
+    pub serving: &'static str,
+    /// The folders that a kubelet would mount for the subject's processes.
+    pub mounts: Option<&'a BTreeMap<PathBuf, super::Mount>>,
+    /// Whether a run starts the subject, and therefore can give the subject a faster clock.
+    pub is_started: bool,
+    /// The names of the subject's processes, if the subject has several.
+    pub processes: Vec<&'a str>,
+    /// How the harness keeps the subject's processes.
+    pub upkeep: Upkeep,
+    /// The line about the subject's processes in the printed plan.
+    pub plan: Option<(&'static str, String)>,
+    /// The reason why the subject's processes are not measured, and a further note for the reader of the report.
+    pub notes: Notes,
+}
+
+impl Profile<'_> {
+    /// The profile that most kinds of subjects have.
+    fn of(name: &'static str) -> Self {
+        Self {
+            name,
+            is_service: false,
+            files: Vec::new(),
+            manifests: &[],
+            build: &[],
+            texts: Vec::new(),
+            role: None,
+            ready: None,
+            url: None,
+            ca: None,
+            server_name: None,
+            needs_node: false,
+            attached_pods: None,
+            user: None,
+            service_names: Vec::new(),
+            makes_certificate: false,
+            serves: None,
+            serving: "`serves: {path: /mutate}`",
+            mounts: None,
+            is_started: false,
+            processes: Vec::new(),
+            upkeep: Upkeep::default(),
+            plan: None,
+            notes: Notes::default(),
+        }
+    }
+
+    /// Whether the subject watches the control plane.
+    pub fn watches(&self) -> bool {
+        self.role != Some(Role::Webhook)
+    }
 }
 
 /// The values of a run that a subject needs at its start.
@@ -229,18 +196,13 @@ impl Start {
     }
 }
 
-/// Planned restarts and other changes to processes that the harness starts.
+/// How the harness keeps the processes that it starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Upkeep {
     pub restart: Option<Restart>,
     pub back_off: Option<BackOff>,
-    pub restarts: Option<Restarts>,
-    pub certificates: Option<Certificates>,
-    pub trusted_keys: Option<TrustedKeys>,
     /// Number of processes that verify image signatures.
     pub validators: usize,
-    pub validator_restarts: Option<ValidatorRestarts>,
-    pub validator_delay: Option<ValidatorDelay>,
     pub clock_rate: Option<u32>,
     pub stop_timeout: Option<Span>,
 }
@@ -371,6 +333,11 @@ macro_rules! subject {
                 match &self.kind { $(SubjectKind::$settings(settings) => settings,)* }
             }
 
+            /// Everything that a run must know about the subject.
+            pub fn profile(&self) -> Profile<'_> {
+                self.kind().profile()
+            }
+
             pub fn kind_mut(&mut self) -> &mut dyn Kind {
                 match &mut self.kind { $(SubjectKind::$settings(settings) => settings,)* }
             }
@@ -435,21 +402,21 @@ const UNNAMED: &str = "`subject` has no kind: add `service: {}` for the built-in
 impl Subject {
     /// Whether the subject watches nothing, so that it cannot prove any observation.
     pub fn watches_nothing(&self) -> bool {
-        !self.kind().watches()
+        !self.profile().watches()
     }
 
     /// Whether the subject answers reviews by a policy of its own, so that the right answers are unknown.
     pub fn has_own_policy(&self) -> bool {
-        self.kind().role().is_some()
+        self.profile().role.is_some()
     }
 
     pub fn serves(&self) -> bool {
-        let told = self.kind().url().is_some() || self.kind().serves().is_some_and(|serves| serves.path.is_some());
-        self.kind().is_service() || told || self.own_webhooks_file().is_some()
+        let told = self.profile().url.is_some() || self.profile().serves.is_some_and(|serves| serves.path.is_some());
+        self.profile().is_service || told || self.own_webhooks_file().is_some()
     }
 
     pub fn upkeep(&self) -> Upkeep {
-        self.kind().upkeep()
+        self.profile().upkeep
     }
 
     /// The settings of the built-in service, if that is the subject.

@@ -2,12 +2,7 @@
 
 mod load;
 
-use super::subject::Upkeep;
 use super::{ControlPlaneKind, Scenario, Subject, Witness};
-
-/// Minimum interval of changes of trusted keys: one second in which the service may still use the old key, and one
-/// second in which it must not.
-const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A mistake in a scenario, and the top-level section that it is in.
 pub(super) struct Problem {
@@ -100,12 +95,12 @@ fn workloads(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn pods(scenario: &Scenario) -> Result<(), Problem> {
-    let kind = scenario.subject.kind();
-    if kind.needs_node() && !scenario.control_plane.kind.has_nodes() {
+    let kind = scenario.subject.profile();
+    if kind.needs_node && !scenario.control_plane.kind.has_nodes() {
         let text = "`deployment` runs in Pods, which only a node has: use `controlPlane: {kind: node}` (or `kind`, `kubeconfig`)";
         return problem("subject", text);
     }
-    if kind.attached_pods().is_some() && !scenario.control_plane.kind.has_nodes() {
+    if kind.attached_pods.is_some() && !scenario.control_plane.kind.has_nodes() {
         let text = "`attach: {pods: …}` are in a cluster that is there already: use `controlPlane: {kind: kubeconfig}` (or `kind`)";
         return problem("subject", text);
     }
@@ -159,16 +154,16 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return Err(Problem { section: Some("subject"), part: Some(Part::Text(at)), text });
     }
     role(subject)?;
-    if let Some(text) = subject.kind().ready().and_then(|ready| ready.problem()) {
+    if let Some(text) = subject.profile().ready.and_then(|ready| ready.problem()) {
         return problem("subject", text);
     }
-    let (install, serves) = (subject.install.as_ref(), subject.kind().serves());
+    let (install, serves) = (subject.install.as_ref(), subject.profile().serves);
     let place = || serves.and_then(|serves| serves.problem(install));
     if let Some(text) = install.and_then(super::Install::problem).or_else(place) {
         return problem("subject", text);
     }
     if !subject.serves() && (install.is_some() || serves.is_some()) {
-        return problem("subject", format!("has no address for reviews: add {}", subject.kind().serving()));
+        return problem("subject", format!("has no address for reviews: add {}", subject.profile().serving));
     }
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
@@ -178,11 +173,9 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     {
         return problem("subject", format!("`world`: {text}"));
     }
-    let loaded = units::Span(scenario.phases.loaded());
-    if let Some(text) = subject.children.problem(loaded, scenario.phases.drain) {
+    if let Some(text) = subject.children.problem() {
         return problem("subject", text);
     }
-    upkeep(scenario)?;
     signed(scenario)?;
     for watch in &subject.watches {
         if loadgen::churn::names(watch).is_none() {
@@ -200,8 +193,8 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
 /// Refuses keys that a webhook without watches cannot have, and requires keys that every other subject needs.
 fn role(subject: &Subject) -> Result<(), Problem> {
     let has_no_witness = matches!(subject.witness, Witness::None(_));
-    if let Some(role) = subject.kind().role().filter(|_| !subject.serves()) {
-        let (role, serving) = (role.name(), subject.kind().serving());
+    if let Some(role) = subject.profile().role.filter(|_| !subject.serves()) {
+        let (role, serving) = (role.name(), subject.profile().serving);
         return problem("subject", format!("`role: {role}` serves reviews: add the address, for example {serving}"));
     }
     if !subject.watches_nothing() {
@@ -222,18 +215,16 @@ fn role(subject: &Subject) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks `registry.signed` and the settings of trusted keys.
+/// Checks `registry.signed` and the settings of validators.
 fn signed(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
-    let loaded = units::Span(scenario.phases.loaded());
     if !scenario.registry.signed {
-        let is_asked = subject.upkeep().trusted_keys.is_some();
         if subject.upkeep().validators > 0 {
             return problem("subject", "`validators` needs `registry: {signed: true}`");
         }
-        return if is_asked { problem("subject", "`trustedKeys` needs `registry: {signed: true}`") } else { Ok(()) };
+        return Ok(());
     }
-    if !subject.kind().is_service() {
+    if !subject.profile().is_service {
         return problem("registry", "`signed`: the trusted keys are known only for `subject: {service: {}}`");
     }
     if scenario.admission.as_ref().is_some_and(|load| load.through == loadgen::admission::Through::Apiserver) {
@@ -247,84 +238,6 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
             "registry",
             "`signed`: `registry-tag-moved` moves tags to unsigned images: leave one of both out",
         );
-    }
-    validators(&subject.upkeep(), loaded)?;
-    let Some(keys) = subject.upkeep().trusted_keys else { return Ok(()) };
-    if keys.every.0 < KEYS_EVERY_LEAST || keys.every >= loaded {
-        let text = format!(
-            "`trustedKeys`: `every` is at least 2s and shorter than the load ({loaded}): the subject gets one second to notice"
-        );
-        return problem("subject", text);
-    }
-    Ok(())
-}
-
-/// Refuses replacements and delays of validators (the processes that verify signatures) that do not end before the load
-/// ends.
-fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
-    if let Some(restarts) = upkeep.validator_restarts {
-        if restarts.count == 0 || restarts.every.0.is_zero() {
-            return problem("subject", "`validatorRestarts` needs a `count` of 1 or more and a time in `every`");
-        }
-        let last = restarts.at.0 + restarts.every.0 * (restarts.count - 1) + restarts.away.0;
-        if last >= loaded.0 {
-            let last = units::Span(last);
-            return problem("subject", format!("the last validator is back at {last}, but load ends at {loaded}"));
-        }
-    }
-    match upkeep.validator_delay {
-        Some(delay) if delay.by.0.is_zero() || delay.lasts.0.is_zero() => {
-            problem("subject", "`validatorDelay` needs a time in `by` and in `for`")
-        }
-        Some(delay) if delay.at.0 + delay.lasts.0 > loaded.0 => problem(
-            "subject",
-            format!("`validatorDelay` ends after the load ({loaded}): make it shorter, or `phases.steady` longer"),
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// Checks restarts and certificate replacements.
-fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
-    let subject = &scenario.subject;
-    let loaded = units::Span(scenario.phases.loaded());
-    let Upkeep { restarts, certificates, .. } = subject.upkeep();
-    if restarts.is_none() && certificates.is_none() {
-        return Ok(());
-    }
-    if !subject.serves() {
-        return problem(
-            "subject",
-            "`restarts` and `certificates` are for a subject that serves reviews: add `serves: {path: /mutate}` to `command`",
-        );
-    }
-    if let Some(restarts) = restarts {
-        if restarts.count == 0 || restarts.every.0.is_zero() {
-            return problem("subject", "`restarts` needs a `count` of 1 or more and a time in `every`");
-        }
-        let last = restarts.at.0 + restarts.every.0 * (restarts.count - 1);
-        if last >= loaded.0 {
-            let last = units::Span(last);
-            return problem("subject", format!("the last restart begins at {last}, but load ends at {loaded}"));
-        }
-    }
-    if let Some(certificates) = certificates {
-        let (every, rate) = (certificates.every.0 / scenario.clock_rate(), scenario.clock_rate());
-        if rate > 1 && every < std::time::Duration::from_secs(1) {
-            let text = format!(
-                "`certificates`: `every` is of the subject's clock, and at `clockRate: {rate}` it is less than a second: write at least {rate}s"
-            );
-            return problem("subject", text);
-        }
-        if every < std::time::Duration::from_secs(1) || certificates.valid <= certificates.every {
-            return problem(
-                "subject",
-                "`certificates`: `every` is at least 1s and `valid` longer than it, or there is always one that has ended",
-            );
-        }
-        if every >= loaded.0 {
-            return problem("subject", format!("no certificate is replaced before load ends at {loaded}"));
-        }
     }
     Ok(())
 }
@@ -359,7 +272,10 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
         return problem_in("faults", place(index), text);
     }
     for (index, fault) in scenario.faults.iter().enumerate() {
-        if let Some(text) = of_clock(scenario, fault) {
+        if let Some(text) = of_clock(scenario, fault)
+            .or_else(|| of_certificate(scenario, fault))
+            .or_else(|| of_children(scenario, fault))
+        {
             return problem_in(
                 "faults",
                 place(index),
@@ -370,18 +286,16 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
     let end = scenario.phases.loaded();
     for (index, fault) in scenario.faults.iter().enumerate() {
         let Some(at) = fault.at else { continue };
+        let (which, end_at) = (format!("fault {} (`{}`)", index + 1, fault.name.as_str()), units::Span(end));
         if at.0 >= end {
-            return problem_in(
-                "faults",
-                place(index),
-                format!(
-                    "fault {} (`{}`) begins at {}, but load ends at {}: let it begin earlier",
-                    index + 1,
-                    fault.name.as_str(),
-                    at,
-                    units::Span(end)
-                ),
+            let text = format!("{which} begins at {at}, but load ends at {end_at}: let it begin earlier");
+            return problem_in("faults", place(index), text);
+        }
+        if let Some(last) = fault.last_effect().filter(|last| last.0 >= end) {
+            let text = format!(
+                "{which} begins for the last time at {last}, but load ends at {end_at}: write less in `pause` or `count`"
             );
+            return problem_in("faults", place(index), text);
         }
     }
     Ok(())
@@ -392,14 +306,14 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     if fault.name.row().family != mock_faults::Family::Clock {
         return None;
     }
-    let kind = scenario.subject.kind();
-    if !kind.is_started() {
+    let kind = scenario.subject.profile();
+    if !kind.is_started {
         return Some(format!(
             "only a subject that the run starts can have its own clock, and `{}` is not started: use `command`",
-            kind.name()
+            kind.name
         ));
     }
-    let (process, names) = (mock_faults::process_of(fault)?, kind.processes());
+    let (process, names) = (mock_faults::process_of(fault)?, kind.processes);
     if names.contains(&process.as_str()) {
         return None;
     }
@@ -409,6 +323,43 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
         format!("write one of {}", names.join(", "))
     };
     Some(format!("`process: {process}` is none of the subject's: {known}"))
+}
+
+/// The reason why a certificate of `certificate-rotation` would end before its successor; `None` if none would.
+fn of_certificate(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
+    if fault.name != mock_faults::Name::CertificateRotation {
+        return None;
+    }
+    let keys: mock_faults::CertificateRotationKeys = fault.keys();
+    let (rate, valid) = (scenario.clock_rate(), keys.valid.unwrap_or(mock_faults::CERTIFICATE_VALID));
+    if keys.pause.unwrap_or(mock_faults::PAUSE).0 / rate < std::time::Duration::from_secs(1) {
+        return Some(format!(
+            "`pause` is of the subject's clock, and at `clockRate: {rate}` it is less than a second: write at least {rate}s"
+        ));
+    }
+    let at = fault.at.filter(|at| at.0 * rate >= valid.0)?;
+    Some(format!("the first certificate has ended at {at}: let it begin earlier, or write more in `valid`"))
+}
+
+/// Minimum time from a change of children after the load until the drain ends, so that a subject has time to restore
+/// the child.
+const RESTORED_WITHIN: units::Span = units::Span::from_secs(3);
+
+/// The reason why `children-drift` would change no children, or leave no time to restore them; `None` otherwise.
+fn of_children(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
+    if fault.name != mock_faults::Name::ChildrenDrift {
+        return None;
+    }
+    let keys: mock_faults::ChildrenDriftKeys = fault.keys();
+    let (kinds, drain) = (&scenario.subject.children, scenario.phases.drain);
+    if kinds.meant(keys.children.as_deref()).is_none() {
+        let all: Vec<String> = kinds.iter().map(|kind| format!("`children: {}`", kind.resource)).collect();
+        return Some(format!("say which children of the subject are changed: write {}", all.join(" or ")));
+    }
+    let after = keys.after_load.filter(|after| after.0.saturating_add(RESTORED_WITHIN.0) > drain.0)?;
+    Some(format!(
+        "{after} after load leaves less than {RESTORED_WITHIN} to restore anything, the drain has {drain}: make `drain` in `phases` longer"
+    ))
 }
 
 /// A hint for an error message: the `id` in the scenario that is most similar to the misspelt `id`.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{OTHERS, is_asked_of_pods, is_idle, is_of_controller_runtime, is_webhook_only};
+use super::{
+    CHILDREN, OTHERS, is_asked_of_pods, is_idle, is_of_controller_runtime, is_restored, is_webhook_only, owned,
+};
 use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
@@ -68,7 +70,33 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
             quoted(&crd.plural)
         );
     }
+    drifts(text, found, seen);
     line!(text, "");
+}
+
+/// Writes faults that delete children of the subject after the load, for children that the subject creates again.
+fn drifts(text: &mut String, found: &Found, seen: &Seen) {
+    if seen.ran() {
+        let children = seen.best().into_iter().flat_map(|best| best.children.iter().take(CHILDREN));
+        for child in children.filter(|child| child.is_restored == Some(true) && !child.varies) {
+            line!(text, "  # seen: it makes {} again: this deletes some after the load.", child.resource);
+            let children = quoted(&child.churned);
+            line!(text, "  - {{name: children-drift, afterLoad: 1s, children: {children}, share: 0.3}}");
+        }
+        return;
+    }
+    let known = owned(found);
+    let mut restored = known.iter().filter(|resource| is_restored(resource)).peekable();
+    if restored.peek().is_some() {
+        line!(
+            text,
+            "  # check: with `children` above, this deletes some after the load. Leave out what it does not create again."
+        );
+    }
+    for resource in restored {
+        let children = quoted(resource);
+        line!(text, "  # - {{name: children-drift, afterLoad: 1s, children: {children}, share: 0.3}}");
+    }
 }
 
 /// Built-in kinds, for a program that watches no custom resource: resource name, name in scenarios, and an example

@@ -200,7 +200,6 @@ fn children(text: &mut String, seen: &Seen) {
             continue;
         }
         let per = if child.count == 1 { String::new() } else { format!(", perParent: {}", child.count) };
-        let drift = if child.is_restored == Some(true) { ", drift: [{afterLoad: 1s, share: 0.3}]" } else { "" };
         let back = match child.is_restored {
             Some(true) => "; one that was deleted came back",
             Some(false) => "; one that was deleted did not come back",
@@ -208,7 +207,7 @@ fn children(text: &mut String, seen: &Seen) {
         };
         lines.push((
             format!("seen: {} {} for one {}{back}.", child.count, child.resource, best.kind),
-            format!("{{resource: {}, by: {by}{per}{drift}}}", quoted(&child.churned)),
+            format!("{{resource: {}, by: {by}{per}}}", quoted(&child.churned)),
         ));
     }
     if lines.is_empty() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{OTHERS, USUAL_PORT, arguments, flags, is_restored, is_webhook_only, owned, owned_kinds, witness};
+use super::{OTHERS, USUAL_PORT, arguments, flags, is_webhook_only, owned, owned_kinds, witness};
 use crate::init::go::Flags;
 use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
@@ -197,15 +197,8 @@ fn children(text: &mut String, found: &Found) {
         text,
         "  # check: it owns these. Remove the `#` if each object has one of them; for two, write `perParent: 2`."
     );
-    if known.iter().any(|resource| is_restored(resource)) {
-        line!(
-            text,
-            "  # `drift` deletes some after the load; remove it for kinds that the controller does not create again."
-        );
-    }
     line!(text, "  # children:");
     for resource in &known {
-        let drift = if is_restored(resource) { ", drift: [{afterLoad: 1s, share: 0.3}]" } else { "" };
-        line!(text, "  #   - {{resource: {}, by: owner{drift}}}", quoted(resource));
+        line!(text, "  #   - {{resource: {}, by: owner}}", quoted(resource));
     }
 }

@@ -69,6 +69,7 @@ impl Conductor<'_> {
     /// once.
     pub(super) async fn leave(&mut self, stop_timeout: Duration) {
         let impatient = self.signals.take().map(Signals::abort_on_next);
+        self.world.troubles.dismiss();
         if let Some(stage) = self.stage.as_mut() {
             stage.load.stop().await;
             if let Err(error) = stage.load.unregister(&self.world.api()).await {
@@ -82,7 +83,7 @@ impl Conductor<'_> {
                 self.live
                     .say(&format!("the subject did not exit within {stop_timeout:?} after SIGTERM and was killed"));
             }
-            stage.upkeep.leave().await;
+            self.world.troubles.finished().await;
         }
         drop(impatient);
     }

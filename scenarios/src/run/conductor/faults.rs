@@ -117,19 +117,24 @@ impl Conductor<'_> {
         if begins { truth.sick(by, self.world.references(fault)) } else { truth.well(by) }
     }
 
-    /// Ends the faults that are still active when load ends.
-    pub(super) fn end_faults(&mut self) -> Result<(), Halt> {
+    /// Ends the faults that are still active when the load ends, or when the drain ends, and waits until their changes
+    /// are undone and their hits are counted.
+    pub(super) async fn end_faults(&mut self) -> Result<(), Halt> {
         for action in self.stage()?.timeline.finish() {
             self.act(action)?;
         }
-        let (now_ms, truth) = (self.clock.now_ms(), self.truth.clone());
+        let world = self.world;
+        self.beside(world.troubles.settled()).await?;
+        self.faults()?;
+        Ok(())
+    }
+
+    /// Ends the attacks that still run when the load ends.
+    pub(super) fn end_attacks(&mut self) -> Result<(), Halt> {
+        let now_ms = self.clock.now_ms();
         let stage = self.stage()?;
-        let mut rows = stage.upkeep.finish(now_ms)?;
-        rows.extend(stage.moves.finish(now_ms));
-        rows.extend(stage.validators.finish(now_ms, truth.as_ref())?);
-        rows.extend(stage.redis.iter_mut().flat_map(|redis| redis.finish(now_ms)));
-        rows.extend(stage.load.attacks().map(|attacks| attacks.finish(now_ms)).unwrap_or_default());
-        for row in rows {
+        let attacks = stage.load.attacks().map(|attacks| attacks.finish(now_ms)).unwrap_or_default();
+        for row in attacks {
             self.writer.fault(&row)?;
         }
         Ok(())

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use mock_faults::Fault;
 use reports::record::{self, Met, Objects};
 
 use super::{Conductor, Halt};
-use crate::run::drift;
 use crate::run::hanging;
 use crate::run::quiet::{Quiet, Window};
 use crate::run::siblings::Siblings;
@@ -23,13 +23,14 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Called when the load has ended: starts to observe the subject's writes, and permits the drifts that are planned
-    /// after the load.
+    /// Called when the load has ended: starts to observe the subject's writes, and permits the faults that begin after the
+    /// load.
     pub(super) async fn begin_quiet(&mut self) -> Result<(), Halt> {
         let (now_ms, drain) = (self.clock.now_ms(), self.scenario.phases.drain.0);
         let stage = self.stage()?;
-        stage.drifts.load_ended(now_ms);
-        let window = Window::of(now_ms, drain, stage.drifts.last_after_load());
+        stage.timeline.load_ended(now_ms);
+        let last = self.scenario.faults.iter().filter_map(Fault::after_load).max();
+        let window = Window::of(now_ms, drain, last.map(|after| after.0));
         let told = self.world.plane.mock().is_some();
         let mut writers = std::mem::take(self.requests.writers());
         writers.begin();
@@ -54,12 +55,11 @@ impl Conductor<'_> {
             Some(stage) => stage.events.backlogs(from_ms, to_ms, writer)?,
             None => Vec::new(),
         };
-        let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
-        let ended = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.finish(now_ms))).await?;
-        let (rows, drift) = ended.context("the children could not be reached in time")??;
-        for row in rows {
-            self.writer.fault(&row)?;
-        }
+        self.end_faults().await?;
+        let drift = match self.world.troubles.drifts() {
+            Some(drifts) => Some(self.beside(drifts.finish()).await?),
+            None => None,
+        };
         self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         let told = self.world.plane.mock().is_some();
         let foreign = self.requests.take_foreign();

@@ -23,6 +23,7 @@ enum Parent<'a> {
 /// collector (`is_collected` is false), skips children of deleted owners, because only a collector would remove them.
 pub(super) fn compare(
     keys: &Children,
+    edits: &[Map<String, Value>],
     resource: &str,
     parents: &[Item],
     children: &[Item],
@@ -90,7 +91,7 @@ pub(super) fn compare(
             if let Some((wanted, found)) = stale(keys, parent, child) {
                 problems.push(problem(ChildProblemKind::Stale, Some(child), wanted, found));
             }
-            if keys.drift.iter().filter_map(|drift| drift.edit.as_ref()).any(|edit| holds(&child.object, edit)) {
+            if edits.iter().any(|edit| holds(&child.object, edit)) {
                 let (wanted, found) = ("as the subject made it".to_owned(), "as the harness edited it".to_owned());
                 problems.push(problem(ChildProblemKind::Edited, Some(child), wanted, found));
             }
@@ -271,15 +272,15 @@ mod tests {
     #[test]
     fn each_problem_is_found_alone() {
         let keys = keys(
-            "{resource: configmaps/v1, by: {label: parent}, perEntry: /spec/list, generation: /metadata/labels/generation, \
-             drift: [{at: 1s, share: 1, edit: {data: {a: drifted, b: null}}}]}",
+            "{resource: configmaps/v1, by: {label: parent}, perEntry: /spec/list, generation: /metadata/labels/generation}",
         );
+        let edits = [json!({"data": {"a": "drifted", "b": null}}).as_object().unwrap().clone()];
         let parents = [parent("p", "1", 4, 2), parent("q", "2", 1, 0)];
         let clean = vec![child("a", "1", "4"), child("b", "1", "4")];
-        let state = compare(&keys, OF, &parents, &clean, true);
+        let state = compare(&keys, &[], OF, &parents, &clean, true);
         assert_eq!((state.problems(), state.parents, state.wanted, state.found), (0, 2, 2, 2));
         let wrong = |children: &[Item]| {
-            let state = compare(&keys, OF, &parents, children, true);
+            let state = compare(&keys, &edits, OF, &parents, children, true);
             let counts = [state.lacking, state.surplus, state.stale, state.edited, state.orphans];
             (counts, state.examples.first().map(|first| (first.object.clone(), first.found.clone())))
         };
@@ -301,13 +302,13 @@ mod tests {
         for (by, orphans) in [("owner", 1), ("{label: parent}", 1)] {
             let keys = keys(&format!("{{resource: configmaps/v1, by: {by}}}"));
             let orphan = [child("c", "9", "1")];
-            assert_eq!(compare(&keys, OF, &[], &orphan, true).orphans, orphans, "{by}");
-            assert_eq!(compare(&keys, OF, &[], &orphan, false).problems(), 0, "{by}");
+            assert_eq!(compare(&keys, &[], OF, &[], &orphan, true).orphans, orphans, "{by}");
+            assert_eq!(compare(&keys, &[], OF, &[], &orphan, false).problems(), 0, "{by}");
             let mut unowned = orphan[0].clone();
             unowned.object["metadata"]["ownerReferences"] = json!([]);
             let lost = u64::from(by != "owner");
             assert_eq!(
-                compare(&keys, OF, &[], &[unowned], false).orphans,
+                compare(&keys, &[], OF, &[], &[unowned], false).orphans,
                 lost,
                 "{by}: nobody but the subject takes it"
             );
@@ -347,11 +348,11 @@ mod tests {
         pod.object["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "uid": "7", "controller": true}]);
         let keys = keys("{resource: pods/v1, by: {label: parent}}");
-        let state = compare(&keys, OF, &parents, &[child("own", "1", "1"), pod.clone()], true);
+        let state = compare(&keys, &[], OF, &parents, &[child("own", "1", "1"), pod.clone()], true);
         assert_eq!((state.problems(), state.found), (0, 1));
         // A Pod that the subject itself controls is its child.
         pod.object["metadata"]["ownerReferences"][0]["apiVersion"] = json!("longhaul.dev/v1alpha1");
-        assert_eq!(compare(&keys, OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
+        assert_eq!(compare(&keys, &[], OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
     }
 
     /// A child without an owner reference is reported as such, and not only as missing.
@@ -361,12 +362,13 @@ mod tests {
         let mut unowned = child("p-config", "0", "1");
         unowned.object["metadata"]["ownerReferences"] = json!([]);
         unowned.object["metadata"]["labels"] = json!({});
-        let state = compare(&keys, OF, &[parent("p", "1", 1, 0), parent("q", "2", 1, 0)], &[unowned.clone()], true);
+        let state =
+            compare(&keys, &[], OF, &[parent("p", "1", 1, 0), parent("q", "2", 1, 0)], &[unowned.clone()], true);
         assert_eq!((state.lacking, state.unowned), (2, 1));
         let found: Vec<&str> = state.examples.iter().map(|example| example.found.as_str()).collect();
         assert_eq!(found, ["0 children (n/p-config exists, but without an owner reference)", "0 children"]);
         let owned = child("p-config", "1", "1");
-        let state = compare(&keys, OF, &[parent("p", "1", 1, 0)], &[owned, unowned], true);
+        let state = compare(&keys, &[], OF, &[parent("p", "1", 1, 0)], &[owned, unowned], true);
         assert_eq!((state.problems(), state.unowned), (0, 0), "nothing is lacking");
     }
 
@@ -374,7 +376,7 @@ mod tests {
     fn a_parent_that_is_going_owes_nothing() {
         let mut going = parent("p", "1", 1, 0);
         going.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        let state = compare(&keys("{resource: configmaps/v1, by: owner}"), OF, &[going], &[], true);
+        let state = compare(&keys("{resource: configmaps/v1, by: owner}"), &[], OF, &[going], &[], true);
         assert_eq!((state.problems(), state.parents), (0, 0));
     }
 }

@@ -8,12 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use mock_faults::Name;
 
 use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
 use crate::run::clocks::Clocks;
 use crate::run::deploy::{Deployed, Watched};
+use crate::run::front::Front;
 use crate::run::mounted::Mounted;
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
@@ -29,14 +31,10 @@ const BAD_CA: &str = "`ca` of the subject holds no certificate as PEM";
 /// Maximum size of a file with certificates; the CA bundle of an operating system has a quarter of this size.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// How to start the subject's processes, the first time and again.
-pub(in crate::run) struct Again<'a> {
+/// Starts the subject's processes, the first time and again. The value never changes during a run.
+pub(in crate::run) struct Launcher<'a> {
     pub(super) options: &'a Options,
     pub(super) variables: Vec<(&'static str, String)>,
-    /// The address at which the first process serves reviews.
-    pub(in crate::run) first: Option<SocketAddr>,
-    /// The address of the subject's health pages, if the harness knows it.
-    pub(in crate::run) health: Option<SocketAddr>,
     /// The port of the subject's metrics, if the scenario leaves the choice to the harness.
     pub(super) metrics: Option<u16>,
     /// The service's API for Deployments, if the scenario calls it.
@@ -51,6 +49,50 @@ pub(in crate::run) struct Again<'a> {
     pub(super) mounted: Option<Mounted>,
 }
 
+/// The addresses of the subject's running process.
+pub(in crate::run) struct Endpoints {
+    /// The address at which the process serves reviews.
+    serves: Option<SocketAddr>,
+    /// The address of the process's health pages, if the harness knows it.
+    pub(in crate::run) health: Option<SocketAddr>,
+    /// The address in front of the subject's processes, if a fault replaces the process.
+    pub(in crate::run) front: Option<Arc<Front>>,
+}
+
+impl Endpoints {
+    /// Opens the address in front of the subject's processes, if a fault replaces the process.
+    pub(super) async fn open(
+        scenario: &Scenario,
+        machine: Ipv4Addr,
+        serves: Option<SocketAddr>,
+        health: Option<SocketAddr>,
+    ) -> Result<Self> {
+        if !scenario.faults.has(Name::SubjectRestart) {
+            return Ok(Self { serves, health, front: None });
+        }
+        let front = Front::open(machine).await?;
+        if let Some(address) = serves {
+            front.add(address);
+        }
+        Ok(Self { serves, health, front: Some(Arc::new(front)) })
+    }
+
+    /// The address to which reviews are sent.
+    pub(super) fn reviews(&self) -> Option<SocketAddr> {
+        self.front.as_ref().map(|front| front.address()).or(self.serves)
+    }
+
+    /// Sets the addresses of the process that runs now. Returns the address of the process before it.
+    pub(in crate::run) fn take_over(
+        &mut self,
+        serves: Option<SocketAddr>,
+        health: Option<SocketAddr>,
+    ) -> Option<SocketAddr> {
+        self.health = health;
+        std::mem::replace(&mut self.serves, serves)
+    }
+}
+
 /// The webhook to which reviews are sent, and how its certificate is verified.
 pub(super) struct Reviews {
     pub(super) url: String,
@@ -62,7 +104,7 @@ pub(super) struct Reviews {
 /// The SHA-256 of the subject's program files, if they can be read.
 pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<String>> {
     let (programs, ground) = (start.programs(), ground(options));
-    let files = options.source.scenario.subject.kind().build().to_vec();
+    let files = options.source.scenario.subject.profile().build.to_vec();
     // Reading a large program takes a while, and with `--jobs` this thread also runs the timers of other runs.
     let digest = tokio::task::spawn_blocking(move || {
         if files.is_empty() {
@@ -86,7 +128,7 @@ pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
 /// The subject: processes to start, a running process, or Deployments to apply.
 pub(super) fn who(
     world: &World,
-    again: &Again<'_>,
+    launcher: &Launcher<'_>,
     start: Start,
     deployed: Option<Deployed>,
     watched: Option<Watched>,
@@ -99,7 +141,7 @@ pub(super) fn who(
         Start::Runs(attached, path) => (attached, path),
         Start::Deployed(_) => bail!("what is to be deployed was not prepared"),
     };
-    let mut environment = again.environment(world)?;
+    let mut environment = launcher.environment(world)?;
     let mut handed = None;
     if let Some(path) = &path {
         let text = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
@@ -111,7 +153,11 @@ pub(super) fn who(
     Ok(Who::Attached(attached, handed, environment, watched.map(Box::new)))
 }
 
-impl Again<'_> {
+impl Launcher<'_> {
+    pub(in crate::run) fn scenario(&self) -> &Scenario {
+        &self.options.source.scenario
+    }
+
     /// The processes to start next, their readiness condition, and their review endpoint.
     pub(in crate::run) fn launch(&self, world: &World) -> Result<(Start, Ready, Option<SocketAddr>)> {
         let (options, scenario) = (self.options, &self.options.source.scenario);
@@ -127,7 +173,7 @@ impl Again<'_> {
         })?;
         match &mut start {
             Start::Programs(launches, _) => {
-                let given = self.given(world, webhook.filter(|_| !kind.is_service()))?;
+                let given = self.given(world, webhook.filter(|_| !scenario.subject.profile().is_service))?;
                 for launch in launches {
                     fill(launch, &given);
                     launch.mounts = self.mounted.as_ref().map(Mounted::mounts);
@@ -190,7 +236,7 @@ impl Again<'_> {
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
         self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));
-        let texts = self.options.source.scenario.subject.kind().texts();
+        let texts = self.options.source.scenario.subject.profile().texts;
         for name in scenario::FREE_PORTS {
             if scenario::is_written(name, texts.iter().map(|text| text.text)) {
                 given.give(name, free_port(Ipv4Addr::LOCALHOST)?.to_string());
@@ -227,7 +273,7 @@ impl Again<'_> {
 
     /// Finds the subject's existing Pods.
     pub(super) async fn watch(&self, world: &World) -> Result<Option<Watched>> {
-        let Some(of) = self.options.source.scenario.subject.kind().attached_pods() else { return Ok(None) };
+        let Some(of) = self.options.source.scenario.subject.profile().attached_pods else { return Ok(None) };
         let nodes = world.plane.nodes().context("`attach: {pods: …}` needs a control plane with nodes")?;
         Watched::find(of, nodes, world.api()).await.map(Some)
     }
@@ -258,10 +304,10 @@ impl Again<'_> {
 /// The subject's address for admission reviews, if it serves reviews and the run chooses the address.
 fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>> {
     let subject = &scenario.subject;
-    if !subject.serves() || subject.kind().url().is_some() {
+    if !subject.serves() || subject.profile().url.is_some() {
         return Ok(None);
     }
-    let fixed = subject.kind().serves().and_then(|serves| serves.port);
+    let fixed = subject.profile().serves.and_then(|serves| serves.port);
     let port = fixed.map_or_else(|| free_port(machine), Ok)?;
     Ok(Some(SocketAddr::from((machine, port))))
 }
@@ -271,7 +317,7 @@ fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>>
 fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Ready, Option<Arc<Line>>)> {
     let scenario = &options.source.scenario;
     let (subject, port) = (&scenario.subject, port(scenario, webhook)?);
-    let ready = match (subject.kind().ready(), port.clone().filter(|_| subject.watches_nothing())) {
+    let ready = match (subject.profile().ready, port.clone().filter(|_| subject.watches_nothing())) {
         (Some(Readiness::Url(url)), _) => Ready::page(&url).map_err(anyhow::Error::msg)?,
         (Some(Readiness::Log(text)), _) => {
             // Each process has its own: output of an earlier process says nothing about the next.
@@ -290,16 +336,16 @@ fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Resul
 
 /// The endpoint at which the subject serves reviews.
 pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Port>> {
-    match (webhook, scenario.subject.kind().url()) {
+    match (webhook, scenario.subject.profile().url) {
         (Some(address), _) => Ok(Some(Port::ours(address))),
-        (None, Some(url)) => Port::theirs(url, scenario.subject.kind().server_name()).map(Some),
+        (None, Some(url)) => Port::theirs(url, scenario.subject.profile().server_name).map(Some),
         (None, None) => Ok(None),
     }
 }
 
 /// The CA certificates for the webhook's certificate, as PEM.
 fn ca(options: &Options, world: &World) -> Result<String> {
-    let Some(path) = options.source.scenario.subject.kind().ca() else {
+    let Some(path) = options.source.scenario.subject.profile().ca else {
         return Ok(world.authority.ca_pem().to_owned());
     };
     let text = ground(options).text(path, CA_BYTES_MAX);
@@ -315,14 +361,14 @@ fn ground(options: &Options) -> Ground {
 /// The target of reviews, with the CA of its certificate.
 pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAddr>) -> Result<Option<Reviews>> {
     let scenario = &options.source.scenario;
-    Ok(match (address, scenario.subject.kind().url()) {
+    Ok(match (address, scenario.subject.profile().url) {
         (Some(address), _) => Some(Reviews {
             url: format!("https://{address}{}", registration::path(scenario)),
             server_name: "localhost".to_owned(),
             ca_pem: world.authority.ca_pem().to_owned(),
         }),
         (None, Some(url)) => {
-            let server_name = scenario.subject.kind().server_name().unwrap_or_default().to_owned();
+            let server_name = scenario.subject.profile().server_name.unwrap_or_default().to_owned();
             Some(Reviews { url: url.to_owned(), server_name, ca_pem: ca(options, world)? })
         }
         (None, None) => None,

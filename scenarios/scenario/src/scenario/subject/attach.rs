@@ -1,7 +1,7 @@
 //! `attach`: a subject that runs already. The harness does not start such a subject and so cannot set the subject's
 //! environment variables.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use hyper::Uri;
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::{Kind, Notes, Role, Scene, Start, Subject, Wrong, wrong};
+use super::{Kind, Notes, Profile, Role, Scene, Start, Subject, Wrong, wrong};
 use crate::scenario::{METRICS_PORT, Readiness, Which};
 use crate::subject::Attached;
 use crate::witness::Witness;
@@ -65,8 +65,24 @@ pub enum Sign {
 }
 
 impl Kind for Attach {
-    fn name(&self) -> &'static str {
-        "attach"
+    fn profile(&self) -> Profile<'_> {
+        let files = [("ca", &self.ca), ("kubeconfig", &self.kubeconfig)];
+        Profile {
+            files: files.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?))).collect(),
+            role: self.role,
+            ready: self.ready.clone().map(|ready| match ready {
+                Sign::Url(url) => Readiness::Url(url),
+                Sign::Request(which) => Readiness::Request(which),
+            }),
+            url: self.url.as_deref(),
+            ca: self.ca.as_deref(),
+            server_name: self.server_name.as_deref(),
+            attached_pods: self.pods.as_ref(),
+            serving: "`url: https://127.0.0.1:9443/validate` and `ca: FILE`",
+            plan: Some(("runs already", self.plan())),
+            notes: self.notes(),
+            ..Profile::of("attach")
+        }
     }
 
     fn check(&self, subject: &Subject) -> Result<(), Wrong> {
@@ -124,43 +140,20 @@ impl Kind for Attach {
         Ok(())
     }
 
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        let all = [("ca", &self.ca), ("kubeconfig", &self.kubeconfig)];
-        all.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?))).collect()
+    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
+        anyhow::ensure!(
+            !scene.is_planted,
+            "--plant: a bug cannot be planted in a subject that already runs (`subject: {{attach: …}}`)"
+        );
+        let attached =
+            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; correct `subject` of the scenario"))?;
+        Ok(Start::Runs(attached, self.kubeconfig.as_ref().map(|path| scene.ground.folder().join(path))))
     }
+}
 
-    fn role(&self) -> Option<Role> {
-        self.role
-    }
-
-    fn ready(&self) -> Option<Readiness> {
-        Some(match self.ready.clone()? {
-            Sign::Url(url) => Readiness::Url(url),
-            Sign::Request(which) => Readiness::Request(which),
-        })
-    }
-
-    fn url(&self) -> Option<&str> {
-        self.url.as_deref()
-    }
-
-    fn ca(&self) -> Option<&Path> {
-        self.ca.as_deref()
-    }
-
-    fn server_name(&self) -> Option<&str> {
-        self.server_name.as_deref()
-    }
-
-    fn attached_pods(&self) -> Option<&PodsOf> {
-        self.pods.as_ref()
-    }
-
-    fn serving(&self) -> &'static str {
-        "`url: https://127.0.0.1:9443/validate` and `ca: FILE`"
-    }
-
-    fn plan(&self) -> Option<(&'static str, String)> {
+impl Attach {
+    /// The line about the subject in the printed plan.
+    fn plan(&self) -> String {
         let pid = match (&self.pods, self.pid) {
             (Some(PodsOf { namespace, selector }), _) => format!("Pods of {namespace} with {selector}"),
             (None, Some(pid)) => format!("process {pid}"),
@@ -169,7 +162,7 @@ impl Kind for Attach {
         let url = self.url.iter().map(|url| format!("reviews at {url}"));
         let file = self.kubeconfig.iter().map(|path| format!("kubeconfig {}", path.display()));
         let all: Vec<String> = std::iter::once(pid).chain(url).chain(file).collect();
-        Some(("runs already", format!("{}; neither started nor stopped", all.join(", "))))
+        format!("{}; neither started nor stopped", all.join(", "))
     }
 
     fn notes(&self) -> Notes {
@@ -180,16 +173,6 @@ impl Kind for Attach {
                 "the subject ran before the run and was left running: its earlier actions are not in this record",
             ),
         }
-    }
-
-    fn start(&self, scene: &Scene<'_>) -> Result<Start> {
-        anyhow::ensure!(
-            !scene.is_planted,
-            "--plant: a bug cannot be planted in a subject that already runs (`subject: {{attach: …}}`)"
-        );
-        let attached =
-            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; correct `subject` of the scenario"))?;
-        Ok(Start::Runs(attached, self.kubeconfig.as_ref().map(|path| scene.ground.folder().join(path))))
     }
 }
 

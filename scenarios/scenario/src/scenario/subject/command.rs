@@ -9,9 +9,9 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::Span;
 
-use super::{Kind, Role, Scene, Start, Subject, Templated, Upkeep, Wrong, wrong};
+use super::{Kind, Profile, Role, Scene, Start, Subject, Templated, Upkeep, Wrong, wrong};
 use crate::scenario::mounts::{self, Mount};
-use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
+use crate::scenario::{BackOff, Readiness, Restart, Serves};
 use crate::subject::{self, Launch};
 
 /// Maximum number of processes of a subject.
@@ -63,11 +63,6 @@ pub struct Command {
     pub restart: Option<Restart>,
     /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts while load runs, as in a rolling update. Allowed only for a subject that answers admission reviews.
-    pub restarts: Option<Restarts>,
-    /// Replacements of the serving certificate while load runs. Allowed only for a subject that answers admission
-    /// reviews.
-    pub certificates: Option<Certificates>,
     /// How many times faster the subject's own clock runs. A faster clock works for any 64-bit program and the
     /// processes that it starts. The harness measures in real time; lifetimes on the server are shortened by the same
     /// factor.
@@ -94,8 +89,21 @@ pub struct Process {
 }
 
 impl Kind for Command {
-    fn name(&self) -> &'static str {
-        "command"
+    fn profile(&self) -> Profile<'_> {
+        let Self { restart, back_off, clock_rate, stop_timeout, .. } = *self;
+        Profile {
+            build: &self.files,
+            texts: self.texts(),
+            role: self.role,
+            ready: self.ready.clone(),
+            serves: self.serves.as_ref(),
+            mounts: Some(&self.mounts).filter(|mounts| !mounts.is_empty()),
+            is_started: true,
+            processes: self.processes.iter().map(|one| one.name.as_str()).collect(),
+            upkeep: Upkeep { restart, back_off, clock_rate, stop_timeout, ..Upkeep::default() },
+            plan: self.plan(),
+            ..Profile::of("command")
+        }
     }
 
     fn check(&self, _: &Subject) -> Result<(), Wrong> {
@@ -130,69 +138,11 @@ impl Kind for Command {
             };
             return wrong("processes", text);
         }
-        if self.serves.as_ref().is_some_and(|serves| serves.port.is_some()) && self.restarts.is_some() {
-            let text = "`restarts` starts one process before the other ends, and both cannot serve at the one `serves.port`: give the program \
-                        a flag for `${LONGHAUL_WEBHOOK_PORT}`, or leave one of both out";
-            return wrong("restarts", text);
-        }
-        if self.processes.len() > 1 && self.restarts.is_some() {
-            let text = "`restarts` puts one process in the place of another: name one with `run`, or leave it out";
-            return wrong("restarts", text);
-        }
         Ok(())
-    }
-
-    fn build(&self) -> &[PathBuf] {
-        &self.files
-    }
-
-    fn texts(&self) -> Vec<Templated<'_>> {
-        let mut texts = written(&self.run, &self.env, None);
-        texts.extend(values(&self.env));
-        for one in &self.processes {
-            texts.extend(written(&one.run, &self.env, Some(one)));
-            texts.extend(values(&one.env));
-        }
-        texts
-    }
-
-    fn role(&self) -> Option<Role> {
-        self.role
-    }
-
-    fn ready(&self) -> Option<Readiness> {
-        self.ready.clone()
-    }
-
-    fn serves(&self) -> Option<&Serves> {
-        self.serves.as_ref()
-    }
-
-    fn mounts(&self) -> Option<&BTreeMap<PathBuf, Mount>> {
-        Some(&self.mounts).filter(|mounts| !mounts.is_empty())
-    }
-
-    fn is_started(&self) -> bool {
-        true
-    }
-
-    fn processes(&self) -> Vec<&str> {
-        self.processes.iter().map(|one| one.name.as_str()).collect()
-    }
-
-    fn upkeep(&self) -> Upkeep {
-        let Self { restart, back_off, restarts, certificates, clock_rate, stop_timeout, .. } = *self;
-        Upkeep { restart, back_off, restarts, certificates, clock_rate, stop_timeout, ..Upkeep::default() }
     }
 
     fn hurry(&mut self, rate: u32) {
         self.clock_rate = Some(rate);
-    }
-
-    fn plan(&self) -> Option<(&'static str, String)> {
-        let each: Vec<String> =
-            self.processes.iter().map(|one| format!("{} (`{}`)", one.name, one.run.join(" "))).collect();
-        (!each.is_empty()).then(|| ("processes", each.join(", ")))
     }
 
     fn start(&self, scene: &Scene<'_>) -> Result<Start> {
@@ -217,6 +167,25 @@ impl Kind for Command {
             self.processes.iter().map(|one| launch(Some(one), &one.run)).collect::<Result<_>>()?
         };
         Ok(Start::Programs(launches, None))
+    }
+}
+
+impl Command {
+    fn texts(&self) -> Vec<Templated<'_>> {
+        let mut texts = written(&self.run, &self.env, None);
+        texts.extend(values(&self.env));
+        for one in &self.processes {
+            texts.extend(written(&one.run, &self.env, Some(one)));
+            texts.extend(values(&one.env));
+        }
+        texts
+    }
+
+    /// The line about the subject's processes in the printed plan, if there are several.
+    fn plan(&self) -> Option<(&'static str, String)> {
+        let each: Vec<String> =
+            self.processes.iter().map(|one| format!("{} (`{}`)", one.name, one.run.join(" "))).collect();
+        (!each.is_empty()).then(|| ("processes", each.join(", ")))
     }
 }
 

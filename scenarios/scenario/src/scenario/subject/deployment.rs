@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::service::Wiring;
-use super::{Kind, Notes, Role, Scene, Service, Start, Subject, Upkeep, Wrong, wrong};
+use super::{Kind, Notes, Profile, Role, Scene, Service, Start, Subject, Upkeep, Wrong, wrong};
 use crate::scenario::manifests::{self, Manifest};
 use crate::scenario::{Ground, Restart};
 use crate::witness::Witness;
@@ -111,9 +111,44 @@ impl Planned {
     }
 }
 
+impl Deployment {
+    /// Whether the service's own manifests deploy the subject.
+    fn is_service(&self) -> bool {
+        self.build == Some(Build::Service) && self.manifests.is_empty()
+    }
+
+    /// The line about the subject in the printed plan.
+    fn plan(&self) -> String {
+        let manifests = self.manifests.iter().map(|path| path.display().to_string());
+        let own = self.is_service().then(|| "the manifests of the service, with an image of its program".to_owned());
+        let images = self.images.iter().map(|path| format!("image {}", path.display()));
+        manifests.chain(own).chain(images).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl Kind for Deployment {
-    fn name(&self) -> &'static str {
-        "deployment"
+    fn profile(&self) -> Profile<'_> {
+        let is_service = self.is_service();
+        let webhook = is_service.then(|| format!("{SERVICE_WEBHOOK}.{SERVICE_NAMESPACE}.svc"));
+        Profile {
+            is_service,
+            needs_node: true,
+            user: is_service.then(|| format!("system:serviceaccount:{SERVICE_NAMESPACE}:{SERVICE_WATCH}")),
+            service_names: webhook.into_iter().collect(),
+            files: self.images.iter().map(|path| ("images", path.as_path())).collect(),
+            manifests: &self.manifests,
+            role: self.role,
+            makes_certificate: is_service || self.secret.is_some(),
+            serving: "`install: {webhooks: FILE}`",
+            // For any manifests, the kubelet restarts the containers of a Deployment.
+            upkeep: Upkeep { restart: Some(Restart::Always), ..Upkeep::default() },
+            plan: Some(("deployed", self.plan())),
+            notes: Notes {
+                note: Some("the subject ran in Pods: its figures are those of all their processes together"),
+                unsampled: None,
+            },
+            ..Profile::of("deployment")
+        }
     }
 
     fn check(&self, subject: &Subject) -> Result<(), Wrong> {
@@ -139,63 +174,6 @@ impl Kind for Deployment {
             return wrong("witness", "`witness: {kind: log}`: the service reports by `http`");
         }
         Ok(())
-    }
-
-    /// Whether the service's own manifests deploy the subject.
-    fn is_service(&self) -> bool {
-        self.build == Some(Build::Service) && self.manifests.is_empty()
-    }
-
-    fn needs_node(&self) -> bool {
-        true
-    }
-
-    fn user(&self) -> Option<String> {
-        self.is_service().then(|| format!("system:serviceaccount:{SERVICE_NAMESPACE}:{SERVICE_WATCH}"))
-    }
-
-    fn service_names(&self) -> Vec<String> {
-        if self.is_service() { vec![format!("{SERVICE_WEBHOOK}.{SERVICE_NAMESPACE}.svc")] } else { Vec::new() }
-    }
-
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        self.images.iter().map(|path| ("images", path.as_path())).collect()
-    }
-
-    fn manifests(&self) -> &[PathBuf] {
-        &self.manifests
-    }
-
-    fn role(&self) -> Option<Role> {
-        self.role
-    }
-
-    fn makes_certificate(&self) -> bool {
-        self.is_service() || self.secret.is_some()
-    }
-
-    fn serving(&self) -> &'static str {
-        "`install: {webhooks: FILE}`"
-    }
-
-    fn upkeep(&self) -> Upkeep {
-        // For any manifests, the kubelet restarts the containers of a Deployment.
-        Upkeep { restart: Some(Restart::Always), ..Upkeep::default() }
-    }
-
-    fn plan(&self) -> Option<(&'static str, String)> {
-        let manifests = self.manifests.iter().map(|path| path.display().to_string());
-        let own = self.is_service().then(|| "the manifests of the service, with an image of its program".to_owned());
-        let images = self.images.iter().map(|path| format!("image {}", path.display()));
-        let all: Vec<String> = manifests.chain(own).chain(images).collect();
-        Some(("deployed", all.join(", ")))
-    }
-
-    fn notes(&self) -> Notes {
-        Notes {
-            note: Some("the subject ran in Pods: its figures are those of all their processes together"),
-            unsampled: None,
-        }
     }
 
     fn start(&self, scene: &Scene<'_>) -> Result<Start> {

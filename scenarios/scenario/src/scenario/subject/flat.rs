@@ -82,7 +82,7 @@ fn line(lines: &mut String, indent: usize, key: &str, value: &Value) {
 }
 
 /// A JSON value as YAML on one line.
-fn flow(value: &Value) -> String {
+pub(in crate::scenario) fn flow(value: &Value) -> String {
     match value {
         Value::Object(map) => {
             let all: Vec<String> = map.iter().map(|(key, value)| format!("{}: {}", plain(key), flow(value))).collect();
@@ -96,7 +96,7 @@ fn flow(value: &Value) -> String {
 
 /// A text as YAML: without quotes if YAML reads back the same text, otherwise with quotes.
 fn plain(text: &str) -> String {
-    let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || "/.".contains(c))
+    let is_word = text.starts_with(|c: char| c.is_ascii_alphanumeric() || "/.".contains(c))
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
         && serde_saphyr::from_str::<Value>(text).is_ok_and(|read| read == text);
     if is_word { text.to_owned() } else { json!(text).to_string() }
@@ -124,7 +124,7 @@ mod tests {
         );
         assert_eq!(
             told("{kind: command, command: [x], env: {A: 'true'}, startTimeout: 2s}"),
-            "kind|subject:\n  command:\n    env: {A: \"true\"}\n    run: [x]\n  startTimeout: \"2s\"\n"
+            "kind|subject:\n  command:\n    env: {A: \"true\"}\n    run: [x]\n  startTimeout: 2s\n"
         );
         assert_eq!(
             told("{kind: command, commands: [{name: a, command: [x]}]}"),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(told("{command: {run: [x], role: webhook}, worlds: 1}"), "", "that is another mistake");
         assert_eq!(
             told("{command: [x], install: webhook, webhook: {path: /a, port: 1, timeout: 2s}}"),
-            "webhook|subject:\n  command:\n    run: [x]\n    serves: {path: /a, port: 1}\n  install: {webhook: {timeout: \"2s\"}}\n"
+            "webhook|subject:\n  command:\n    run: [x]\n    serves: {path: /a, port: 1}\n  install: {webhook: {timeout: 2s}}\n"
         );
         assert_eq!(
             told("{attach: {pid: 7}, webhook: {path: /a, port: 1}}"),

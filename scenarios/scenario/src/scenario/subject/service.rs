@@ -4,7 +4,7 @@
 //! configuration are replaced by those of the run. The service itself refuses a configuration with unknown keys.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use schemars::JsonSchema;
@@ -12,10 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use units::Span;
 
-use super::{Kind, Scene, Start, Subject, Upkeep, Wrong, wrong};
-use crate::scenario::{
-    BackOff, Certificates, Ground, Restart, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts,
-};
+use super::{Kind, Profile, Scene, Start, Subject, Upkeep, Wrong, wrong};
+use crate::scenario::{BackOff, Ground, Restart};
 use crate::subject::Launch;
 
 /// Maximum number of processes that verify signatures for the process with the webhook.
@@ -35,22 +33,11 @@ pub struct Service {
     /// With `registry: {signed: true}`: number of additional processes that have the keys and verify signatures for the
     /// process with the webhook.
     pub validators: usize,
-    /// Replacements of the validators (the processes that verify signatures), one after the other, while load runs.
-    pub validator_restarts: Option<ValidatorRestarts>,
-    /// A period in which the validators (the processes that verify signatures) answer late.
-    pub validator_delay: Option<ValidatorDelay>,
-    /// With `registry: {signed: true}`: changes of the service's trusted keys while load runs. The service has a second
-    /// to notice each change.
-    pub trusted_keys: Option<TrustedKeys>,
     /// After which ends a process is started again, as by a kubelet: `always` or `onFailure`. Default: the end of a
     /// process fails the run. `budgets.crashes` limits the number of restarts.
     pub restart: Option<Restart>,
     /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts of the service while load runs, as in a rolling update.
-    pub restarts: Option<Restarts>,
-    /// Replacements of the service's own serving certificate while load runs.
-    pub certificates: Option<Certificates>,
     /// How many times faster the service's own clock runs. The harness measures in real time; lifetimes on the server
     /// are shortened by the same factor.
     pub clock_rate: Option<u32>,
@@ -59,8 +46,15 @@ pub struct Service {
 }
 
 impl Kind for Service {
-    fn name(&self) -> &'static str {
-        "service"
+    fn profile(&self) -> Profile<'_> {
+        let Self { validators, restart, back_off, clock_rate, stop_timeout, .. } = *self;
+        Profile {
+            is_service: true,
+            files: self.config.iter().map(|path| ("config", path.as_path())).collect(),
+            is_started: true,
+            upkeep: Upkeep { restart, back_off, validators, clock_rate, stop_timeout },
+            ..Profile::of("service")
+        }
     }
 
     fn check(&self, _: &Subject) -> Result<(), Wrong> {
@@ -73,54 +67,7 @@ impl Kind for Service {
                 format!("at most {VALIDATORS_MAX}, which is enough to compare several answers"),
             );
         }
-        let asked = [
-            ("validatorRestarts", self.validator_restarts.is_some()),
-            ("validatorDelay", self.validator_delay.is_some()),
-        ];
-        if let Some((key, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked && self.validators == 0) {
-            return wrong(key, format!("`{key}` needs validators: add `validators: 2`"));
-        }
         Ok(())
-    }
-
-    fn is_service(&self) -> bool {
-        true
-    }
-
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        self.config.iter().map(|path| ("config", path.as_path())).collect()
-    }
-
-    fn is_started(&self) -> bool {
-        true
-    }
-
-    fn upkeep(&self) -> Upkeep {
-        let Self {
-            trusted_keys,
-            validators,
-            validator_restarts,
-            validator_delay,
-            restart,
-            back_off,
-            restarts,
-            certificates,
-            clock_rate,
-            stop_timeout,
-            ..
-        } = *self;
-        Upkeep {
-            restart,
-            back_off,
-            restarts,
-            certificates,
-            trusted_keys,
-            validators,
-            validator_restarts,
-            validator_delay,
-            clock_rate,
-            stop_timeout,
-        }
     }
 
     fn hurry(&mut self, rate: u32) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loadgen::admission::Through;
-use mock_faults::{Family, Name};
+use mock_faults::{Family, Name, Target};
 
 use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
@@ -45,7 +45,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.admission.is_some() && !subject.serves() {
         return problem(
             "admission",
-            format!("the subject has no address for reviews: add {} to it", subject.kind().serving()),
+            format!("the subject has no address for reviews: add {} to it", subject.profile().serving),
         );
     }
     if scenario.budgets.crashes.is_some() && subject.upkeep().restart.is_none() {
@@ -138,15 +138,11 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
         }
         return Ok(());
     };
-    if !scenario.subject.kind().is_service() {
+    if !scenario.subject.profile().is_service {
         return problem(
             "api",
             "the API over Deployments is the service's: write `subject: {service: {}}`, or leave it out",
         );
-    }
-    if scenario.subject.upkeep().restarts.is_some() {
-        let text = "`restarts` need a subject that answers reviews: calls do not move to the next process";
-        return problem("api", text);
     }
     match loadgen::calls::Plan::build(config, scenario.seed, scenario.phases.loaded()) {
         Ok(_) => Ok(()),
@@ -169,19 +165,12 @@ fn attacks(scenario: &Scenario) -> Result<(), Problem> {
 
 /// A shared cache needs signed images, because it holds verdicts about signatures.
 fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
-    let Some(cache) = scenario.shared_cache else { return Ok(()) };
-    if !matches!(scenario.subject.kind, super::super::SubjectKind::Service(_)) || !scenario.registry.signed {
+    let is_service = matches!(scenario.subject.kind, super::super::SubjectKind::Service(_));
+    if scenario.shared_cache.is_some() && !(is_service && scenario.registry.signed) {
         let text = "only the service has a shared cache: write `subject: {service: {}}` and `registry: {signed: true}`";
         return problem("sharedCache", text);
     }
-    let loaded = units::Span(scenario.phases.loaded());
-    match cache.away {
-        Some(away) if away.at.0 + away.lasts.0 > loaded.0 => problem(
-            "sharedCache",
-            format!("`away` ends after the load ({loaded}): make it shorter, or `phases.steady` longer"),
-        ),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Alerts and locks need the built-in service, and reviews that are sent to the service directly.
@@ -211,9 +200,13 @@ fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     if lock && scenario.registry.signed {
         return problem("registry", "`lock`: tags move to unsigned images: leave out `signed` or `lock`");
     }
-    if alerts && scenario.subject.upkeep().restarts.is_some() {
-        let text = "a process that exits loses its unsent alerts: leave out `restarts` or `alerts`";
-        return problem(section, text);
+    if lock && !scenario.faults.has(Name::TagsMoved) {
+        let (at, to) = (scenario.phases.warm_up.0 / 2, scenario.phases.loaded() / 2);
+        let (at, lasts) = (units::Span(at), units::Span(to.saturating_sub(at)));
+        let text = format!(
+            "`lock` decides something only if tags move: add this to `faults`: `- {{name: tags-moved, at: {at}, for: {lasts}}}`"
+        );
+        return problem("registry", text);
     }
     Ok(())
 }
@@ -266,7 +259,8 @@ fn through(scenario: &Scenario) -> Result<(), Problem> {
 /// the run.
 fn workers(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.workers.is_some()) else { return Ok(()) };
-    let upkeep = scenario.subject.upkeep();
+    let is_about_verdicts =
+        |name: Name| name.row().targets.iter().any(|target| matches!(target, Target::Signatures | Target::Validators));
     let turns = |name: Name| name.row().family == Family::Registry || name == Name::NetworkPolicy;
     let why = if scenario.alerts.is_some() {
         "`alerts` is judged by each answer"
@@ -274,7 +268,7 @@ fn workers(scenario: &Scenario) -> Result<(), Problem> {
         "`registry.lock` lets tags move"
     } else if scenario.faults.iter().any(|fault| turns(fault.name)) {
         "a sick registry excuses denials"
-    } else if upkeep.trusted_keys.is_some() || upkeep.validator_restarts.is_some() || upkeep.validator_delay.is_some() {
+    } else if scenario.faults.iter().any(|fault| is_about_verdicts(fault.name)) {
         "the answers of validators change the right answer"
     } else if scenario.clock_rate() > 1 {
         "`clockRate` makes the subject's certificates valid by another clock"
