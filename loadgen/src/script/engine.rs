@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -44,6 +45,8 @@ pub struct Counts {
     pub failed: u64,
     /// Number of all objects that were created, including those before the start of the subject.
     pub objects_total: u64,
+    /// Number of recreations that were not needed, because another client had created the object again.
+    pub made_by_others: u64,
 }
 
 /// A running script; dropping the value stops it, and the objects stay.
@@ -251,6 +254,7 @@ impl Writer {
         }
         for name in self.plan.names(due) {
             let calls: &[Verb] = if verb == Verb::Recreate { &[Verb::Delete, Verb::Recreate] } else { &[verb] };
+            let mut deleted = None;
             for call in calls {
                 let text = step.text.as_deref().unwrap_or_default();
                 let bytes = step.size.map_or(0, |size| size.0);
@@ -258,48 +262,66 @@ impl Writer {
                 let number = self.number.fetch_add(1, Ordering::Relaxed) + 1 + u64::from(u32::MAX);
                 let content = Content { labels: &step.labels, seed: self.plan.seed(), number, text, bytes };
                 let look = Look { resource: &resource, template: template.as_ref() };
-                let target = Target { look, name: &name, judged };
-                self.write(*call, target, content).await.map_err(|failure| refused(&names.join(", "), failure))?;
+                let target = Target { look, name: &name, judged, deleted: deleted.take() };
+                let written = self.write(*call, target, content).await;
+                deleted = written.map_err(|failure| refused(&names.join(", "), failure))?;
             }
         }
         Ok(())
     }
 
-    /// Creates an object. For `recreate`, waits while a finalizer holds a deleted object of the same name.
-    async fn create(&self, collection: &str, verb: Verb, object: &serde_json::Value) -> Result<Reply, Failure> {
+    /// Creates an object. For `recreate`, waits while a finalizer holds the deleted object. `None` if another client created
+    /// an object of the same name after the deletion: that is an act of the subject, which a judge decides, and no failure of
+    /// the script.
+    async fn create(&self, collection: &str, target: &Target<'_>, object: &Value) -> Result<Option<Reply>, Failure> {
         let limit = Instant::now() + FINALIZERS_LIMIT;
         loop {
             let reply = self.client.create(collection, object).await?;
-            let waits = verb == Verb::Recreate && reply.status == http::StatusCode::CONFLICT && Instant::now() < limit;
-            if !waits {
-                return Ok(reply);
+            let Some(deleted) = target.deleted.as_deref().filter(|_| reply.status == http::StatusCode::CONFLICT) else {
+                return Ok(Some(reply));
+            };
+            let existing = self.client.read(&format!("{collection}/{}", target.name)).await?;
+            if existing.metadata().is_ok_and(|metadata| metadata.uid != deleted) {
+                return Ok(None);
+            }
+            if Instant::now() >= limit {
+                return Ok(Some(reply));
             }
             tokio::time::sleep(FINALIZERS_POLL).await;
         }
     }
 
-    async fn write(&self, verb: Verb, target: Target<'_>, content: Content<'_>) -> Result<(), Failure> {
-        let Target { look, name, judged } = target;
+    /// Makes a write. Returns the uid of the object that the write deleted.
+    async fn write(&self, verb: Verb, target: Target<'_>, content: Content<'_>) -> Result<Option<String>, Failure> {
+        let Target { look, name, judged, .. } = target;
         let namespace = &self.plan.config().namespace;
         let collection = look.resource.path_in(namespace);
         let path = format!("{collection}/{name}");
         self.shared.counts.lock().planned += 1;
         let (method, reply) = match verb {
             Verb::Create | Verb::Recreate => {
-                ("POST", self.create(&collection, verb, &look.create(namespace, name, content)).await)
+                ("POST", self.create(&collection, &target, &look.create(namespace, name, content)).await)
             }
-            Verb::Update => ("PATCH", self.client.merge(&path, &look.update(namespace, name, content)).await),
-            Verb::Delete | Verb::DeleteCollection => ("DELETE", self.client.delete(&path).await),
+            Verb::Update => ("PATCH", self.client.merge(&path, &look.update(namespace, name, content)).await.map(Some)),
+            Verb::Delete | Verb::DeleteCollection => ("DELETE", self.client.delete(&path).await.map(Some)),
         };
-        let outcome = reply.and_then(|reply| accepted(&reply, method, &path).map(|()| reply));
-        let reply = outcome.inspect_err(|_| self.shared.counts.lock().failed += 1)?;
+        let outcome = reply.and_then(|reply| match reply {
+            Some(reply) => accepted(&reply, method, &path).map(|()| Some(reply)),
+            None => Ok(None),
+        });
+        let Some(reply) = outcome.inspect_err(|_| self.shared.counts.lock().failed += 1)? else {
+            self.shared.counts.lock().made_by_others += 1;
+            return Ok(None);
+        };
         let place = (self.plan.place(), name.to_owned());
+        let write = match verb {
+            Verb::Create | Verb::Recreate => writes::written(Change::Added, place, &reply),
+            Verb::Update => writes::written(Change::Modified, place, &reply),
+            Verb::Delete | Verb::DeleteCollection => writes::deleted(place, &reply),
+        };
+        let deleted = write.as_ref().filter(|_| verb == Verb::Delete).and_then(|write| write.uid.clone());
         if judged {
-            self.shared.note(|| match verb {
-                Verb::Create | Verb::Recreate => writes::written(Change::Added, place, &reply),
-                Verb::Update => writes::written(Change::Modified, place, &reply),
-                Verb::Delete | Verb::DeleteCollection => writes::deleted(place, &reply),
-            });
+            self.shared.note(|| write);
         }
         let mut counts = self.shared.counts.lock();
         match verb {
@@ -310,7 +332,7 @@ impl Writer {
             Verb::Update => counts.updated += 1,
             Verb::Delete | Verb::DeleteCollection => counts.deleted += 1,
         }
-        Ok(())
+        Ok(deleted)
     }
 
     /// Deletes objects by their labels. If no object matches, that is an error, because the script would prove no bug.
@@ -340,12 +362,13 @@ impl Writer {
 }
 
 /// The object to which a write goes.
-#[derive(Clone, Copy)]
 struct Target<'a> {
     look: Look<'a>,
     name: &'a str,
     /// Whether the object belongs to the script's own resource.
     judged: bool,
+    /// The uid of the object that a recreation has just deleted.
+    deleted: Option<String>,
 }
 
 impl Shared {

@@ -88,6 +88,25 @@ async fn a_refused_write_ends_the_script_and_names_its_step() {
     assert_eq!(script.counts().failed, 1);
 }
 
+/// An object that another client creates between the deletion and the creation of a recreation stays, and the script goes on.
+#[tokio::test]
+async fn a_recreation_that_another_client_makes_first_does_not_end_the_script() {
+    let kube = Kube::start().await;
+    let mut script = Script::start(plan(r#"{"at": "0s", "recreate": "a"}, {"at": "0s", "update": "b"}"#), &kube.api())
+        .await
+        .unwrap();
+    let filled = kube.state.lock().log.len();
+    kube.state.lock().delay = Duration::from_millis(100);
+    script.begin(Instant::now());
+    until("the object is deleted", || calls(&kube, filled) == ["DELETE a"]).await;
+    let again = serde_json::json!({"metadata": {"name": "a", "namespace": "lab"}});
+    kube.state.lock().call("POST", "/api/v1/namespaces/lab/configmaps", &again);
+    until("the script went on", || script.counts().updated == 1).await;
+    assert!(script.refused().is_none(), "{:?}", script.refused());
+    let counts = script.counts();
+    assert_eq!((counts.deleted, counts.created, counts.made_by_others, counts.failed), (1, 0, 1, 0));
+}
+
 #[tokio::test]
 async fn objects_that_cannot_be_made_are_an_error_at_the_start() {
     let kube = Kube::start().await;
