@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use reports::hunt::{Baseline, Coverage, Ending, Found, Hunt, Odds, SCHEMA, Sign, What};
+use reports::hunt::{Baseline, Coverage, Ending, Found, Hunt, SCHEMA, Sign, What};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -28,21 +28,19 @@ mod points;
 mod reference;
 mod schedule;
 mod trial;
+mod undisturbed;
 
-use audit::is_ignored;
-use confirm::{Confirmed, QUIET_FACTOR, References, all_of, all_signs, confirm, story};
+use confirm::{Confirmed, References, all_signs, confirm, story};
 use disturb::{Disturbance, HOLD_MS};
-use operations::{Extent, Operations, QUIET_MS};
+use operations::Operations;
 use overlay::{Trial, is_command};
 use points::{Signature, counted};
-use reference::Reference;
 use schedule::{Fits, Planned, Search, Stage};
 use trial::{Outcome, Played, Player};
+use undisturbed::{Known, REFERENCES, baseline, references, undisturbed};
 
 /// The files of a result.
 pub(crate) const FILES: [&str; 4] = ["hunt.html", "hunt.md", "hunt.json", "junit.xml"];
-/// Number of plays without disturbances.
-const REFERENCES: u32 = 3;
 /// Number of failed trials in a row after which a hunt ends: something is wrong with the machine.
 const BROKEN_MAX: u32 = 8;
 /// Maximum number of findings; a subject with more needs its first ones mended.
@@ -51,9 +49,6 @@ const FINDINGS_MAX: usize = 20;
 const SHAPES_MAX: usize = 100_000;
 /// Interval of progress lines.
 const SAY_EVERY: Duration = Duration::from_secs(15);
-/// Maximum number of masked fields in the result.
-const MASKED_MAX: usize = 200;
-
 /// Settings from the command line.
 pub(crate) struct Choice {
     pub(crate) path: String,
@@ -111,6 +106,8 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
     match Box::pin(references(&player, say)).await {
         Ok(Some(known)) => {
             result.reference = baseline(&known.reference);
+            let failed = known.failed.iter();
+            result.notes.extend(failed.map(|why| format!("A play without disturbances failed: {why}")));
             result.findings = known.findings.iter().map(|sign| undisturbed(sign, &known)).collect();
             let player = Arc::new(player);
             Box::pin(search(choice, &player, known, began, &mut result, say)).await;
@@ -130,124 +127,6 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
     Ok(result)
 }
 
-/// The results of the references.
-struct Known {
-    reference: Reference,
-    /// Signs of judges that the subject shows without disturbances.
-    findings: Vec<Sign>,
-    /// Number of references with each of these signs.
-    times: Vec<u32>,
-    plays: Vec<Played>,
-    /// The length of the quiet of trials, in milliseconds.
-    quiet_ms: u64,
-}
-
-/// Plays the references. `None` after an interruption; the error says why no search is possible, and what would help.
-async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -> Result<Option<Known>, String> {
-    let mut quiet_ms = QUIET_MS;
-    loop {
-        let mut plays = Vec::new();
-        for outcome in all_of(player, &Trial::reference(quiet_ms), REFERENCES).await {
-            match outcome {
-                Outcome::Played(played) => plays.push(*played),
-                Outcome::Interrupted => return Ok(None),
-                Outcome::Broken(why) => {
-                    return Err(format!(
-                        "without any disturbance, a play failed: {why} `longhaul soak {}` shows more.",
-                        player.path
-                    ));
-                }
-            }
-        }
-        let restless = restless(&plays, player.operations.phases(quiet_ms).1);
-        if let (Some(writes), true) = (&restless, quiet_ms == QUIET_MS) {
-            quiet_ms *= QUIET_FACTOR;
-            say(format!("it still writes at the end ({writes}); the quiet is now {} s …", quiet_ms / 1000));
-            continue;
-        }
-        if let Some(writes) = restless {
-            return Err(format!(
-                "the subject never settles: {writes} in the last second of each play. A longer quiet, another sample, or the missing \
-                 program beside it (`--beside`) may help."
-            ));
-        }
-        let audits: Vec<audit::Audit> = plays.iter().map(|played| played.audit.clone()).collect();
-        let reference = Reference::of(&audits);
-        if reference.points.is_empty() {
-            return Err(
-                "the subject writes nothing that every play has, so there is nothing to disturb. Another sample, or the missing program \
-                 beside it (`--beside`), may help."
-                    .to_owned(),
-            );
-        }
-        if reference.is_empty() {
-            return Err(
-                "the plays differ in everything, so nothing can be compared. A longer quiet may help.".to_owned()
-            );
-        }
-        say(format!(
-            "{} points, {} objects at the end, {} fields differ between plays and are not compared",
-            reference.points.len(),
-            reference.objects.len(),
-            reference.masked.len()
-        ));
-        let mut known = Known { reference, findings: Vec::new(), times: Vec::new(), plays, quiet_ms };
-        for sign in known.plays.iter().flat_map(|played| &played.judged) {
-            if let Some(place) = known.findings.iter().position(|one| one.is_like(sign)) {
-                known.times[place] += 1;
-            } else {
-                known.findings.push(sign.clone());
-                known.times.push(1);
-            }
-        }
-        return Ok(Some(known));
-    }
-}
-
-/// Writes of the last second that every play has, as text.
-fn restless(plays: &[Played], length_ms: u64) -> Option<String> {
-    let late = |played: &Played| {
-        let writes = played.audit.writes.iter();
-        let late = writes.filter(|write| write.t_ms + 1000 >= length_ms && write.status < 300);
-        late.filter(|write| !is_ignored(&write.resource)).map(Signature::of).collect::<BTreeSet<_>>()
-    };
-    let mut all = plays.iter().map(late);
-    let first = all.next()?;
-    let same: BTreeSet<Signature> = all.fold(first, |same, late| same.intersection(&late).cloned().collect());
-    same.first().map(Signature::describe)
-}
-
-fn baseline(reference: &Reference) -> Baseline {
-    let masked = reference.masked.iter().take(MASKED_MAX).map(|(object, field)| format!("{object}: {field}"));
-    Baseline {
-        plays: reference.plays,
-        objects: reference.objects.len(),
-        points: reference.points.iter().map(|point| point.signature.describe()).collect(),
-        unsteady_points: reference.unsteady,
-        masked: masked.collect(),
-        loose: reference.loose.iter().take(MASKED_MAX).cloned().collect(),
-    }
-}
-
-/// A finding that needs no disturbance.
-fn undisturbed(sign: &Sign, known: &Known) -> Found {
-    let place = known.findings.iter().position(|one| one.is_like(sign)).unwrap_or(0);
-    let plays = u32::try_from(known.plays.len()).unwrap_or(0);
-    let shown = known.plays.iter().find(|played| played.judged.iter().any(|one| one.is_like(sign)));
-    Found {
-        title: sign.sentence(),
-        sign: sign.clone(),
-        also: Vec::new(),
-        disturbances: Vec::new(),
-        shown_by: Vec::new(),
-        trials: known.times[place],
-        odds: Odds::of(known.times[place], plays),
-        story: shown.map(|played| story(played, Extent::ALL)).unwrap_or_default(),
-        scenario: None,
-        play: None,
-    }
-}
-
 /// A task of the search.
 enum Done {
     Trial(Planned, Outcome),
@@ -265,6 +144,8 @@ struct Course<'a> {
     tasks: JoinSet<Done>,
     /// Causes that were seen: the sign, the disturbances that showed it, and the number of trials.
     causes: Vec<(Sign, BTreeSet<&'static str>, u32)>,
+    /// The end of the time of the hunt: from then on no trial begins, and findings are not shrunk further.
+    ends: Instant,
     shapes: BTreeSet<u64>,
     disturbances: BTreeMap<&'static str, (u32, u32)>,
     coverage: Coverage,
@@ -297,6 +178,7 @@ async fn search(
         search,
         tasks: JoinSet::new(),
         causes: Vec::new(),
+        ends: began + choice.lasts,
         shapes: plays.iter().map(shape).collect(),
         disturbances: BTreeMap::new(),
         coverage: Coverage { singles: (0, singles), ..Coverage::default() },
@@ -305,7 +187,7 @@ async fn search(
     };
     let mut said = Instant::now();
     loop {
-        while course.wants_more(began) {
+        while course.wants_more() {
             let Some(planned) = course.search.next() else { break };
             course.begin(planned);
         }
@@ -337,8 +219,8 @@ async fn search(
 
 impl Course<'_> {
     /// Whether another trial begins now.
-    fn wants_more(&self, began: Instant) -> bool {
-        let is_over = began.elapsed() >= self.choice.lasts || self.player.stop.is_cancelled();
+    fn wants_more(&self) -> bool {
+        let is_over = Instant::now() >= self.ends || self.player.stop.is_cancelled();
         let is_full = self.choice.trials.is_some_and(|most| self.coverage.trials >= most);
         let is_broken = self.why_broken.is_some() || self.causes.len() >= FINDINGS_MAX;
         !is_over && !is_full && !is_broken && self.tasks.len() < self.choice.jobs
@@ -404,9 +286,9 @@ impl Course<'_> {
         let (player, references, known) =
             (Arc::clone(&self.player), Arc::clone(&self.references), Arc::clone(&self.known));
         let trial = Trial { disturbances: planned.disturbances.clone(), ..Trial::reference(self.quiet_ms) };
-        let sign = first.clone();
+        let (sign, ends) = (first.clone(), self.ends);
         self.tasks.spawn(async move {
-            let confirmed = Box::pin(confirm(&player, &references, &known, &trial, &sign)).await;
+            let confirmed = Box::pin(confirm(&player, &references, &known, &trial, &sign, ends)).await;
             Done::Confirmed(sign, names, confirmed.map(Box::new))
         });
     }

@@ -23,6 +23,7 @@ use super::status::Failure;
 
 pub use json_patch::{Error as OperationError, Steps};
 pub use manager::Manager;
+pub use merge::apply as merge_patch;
 pub use server_side::{apply as server_side, check_intent, merge, untyped};
 pub use tracking::track;
 

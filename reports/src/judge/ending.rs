@@ -17,7 +17,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     match record.objects.as_ref().and_then(|objects| objects.ending.as_deref()) {
         Some(met) => budget.judge_each(record, &met, findings),
         None if budget.expected.is_some() => {
-            let text = "the end state was not read: the control plane is no mock, or the run did not reach the end of its drain.";
+            let text = "the end state is not known: the control plane is no mock, the run did not reach the end of its drain, or it had more commits than \
+                 the mock keeps.";
             findings.push(Name::of::<All>(), Verdict::Inconclusive, "not read", "as expected", text);
         }
         None => {}

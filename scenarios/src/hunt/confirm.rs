@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use reports::hunt::{Odds, Sign, What};
 
@@ -98,13 +99,15 @@ impl References {
     }
 }
 
-/// Replays a trial, then smaller ones. `None` if no replay shows the sign, or the hunt was interrupted before one did.
+/// Replays a trial, then smaller ones until `ends`. `None` if no replay shows the sign, or the hunt was interrupted before
+/// one did.
 pub(crate) async fn confirm(
     player: &Player,
     references: &References,
     known: &[Sign],
     trial: &Trial,
     sign: &Sign,
+    ends: Instant,
 ) -> Option<Confirmed> {
     let long = Trial { quiet_ms: trial.quiet_ms * QUIET_FACTOR, ..trial.clone() };
     let mut best = replay(player, references, known, &long, sign, REPLAYS).await?;
@@ -112,10 +115,10 @@ pub(crate) async fn confirm(
         return None;
     }
     let mut tried = 0;
-    'smaller: while tried < SMALLER_MAX && !player.stop.is_cancelled() {
+    'smaller: while tried < SMALLER_MAX {
         for smaller in smaller(&best.trial, player.operations.can_shrink()) {
             tried += 1;
-            if tried > SMALLER_MAX {
+            if tried > SMALLER_MAX || player.stop.is_cancelled() || Instant::now() >= ends {
                 break;
             }
             if let Some(shrunk) = replay(player, references, known, &smaller, sign, TRIES).await {
@@ -161,23 +164,7 @@ async fn replay(
 
 /// Plays a trial several times at once.
 pub(crate) async fn all_of(player: &Player, trial: &Trial, times: u32) -> Vec<Outcome> {
-    let mut outcomes = Vec::new();
-    let mut waiting: Vec<_> = (0..times).map(|_| Box::pin(player.play(trial))).collect();
-    while !waiting.is_empty() {
-        // Each poll drives all plays; the first that is done leaves the list.
-        let done = std::future::poll_fn(|context| {
-            for (place, play) in waiting.iter_mut().enumerate() {
-                if let std::task::Poll::Ready(outcome) = play.as_mut().poll(context) {
-                    return std::task::Poll::Ready((place, outcome));
-                }
-            }
-            std::task::Poll::Pending
-        });
-        let (place, outcome) = done.await;
-        drop(waiting.swap_remove(place));
-        outcomes.push(outcome);
-    }
-    outcomes
+    futures_util::future::join_all((0..times).map(|_| player.play(trial))).await
 }
 
 /// Trials with one disturbance, one operation or half of a length less, the largest step first.

@@ -131,7 +131,11 @@ fn read(path: &Path) -> Result<Audit, String> {
     let fails = |error: std::io::Error| format!("failed to read the audit of a trial: {error}");
     let file = std::fs::File::open(path).map_err(fails)?;
     let mut text = String::new();
-    file.take(AUDIT_MAX).read_to_string(&mut text).map_err(fails)?;
+    let length = file.take(AUDIT_MAX + 1).read_to_string(&mut text).map_err(fails)?;
+    if length as u64 > AUDIT_MAX {
+        let most = AUDIT_MAX >> 20;
+        return Err(format!("the audit of a trial has more than {most} MiB: use fewer or smaller objects"));
+    }
     serde_json::from_str(&text).map_err(|error| format!("failed to read the audit of a trial: {error}"))
 }
 

@@ -188,8 +188,8 @@ impl Reader {
     }
 
     /// Compares the objects that the control plane lists with the objects that the subject knows. An endpoint or the
-    /// children of the subject show which objects it knows. Without both, `told` shows it: the last observation of each
-    /// object.
+    /// children of the subject show which objects it knows. Without both, the objects of `told` count as known: `told`
+    /// has the last observation of each object.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-pub(super) fn apply(value: &mut Value, patch: &Value) {
+/// Applies a merge patch to a value.
+pub fn apply(value: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *value = patch.clone();
         return;

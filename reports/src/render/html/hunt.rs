@@ -12,6 +12,7 @@ use crate::render::hunt::{DISTURBANCE_HEADS, covered, disturbances, shown};
 struct Page<'a> {
     hunt: &'a Hunt,
     name: String,
+    command: String,
     sentence: String,
     findings: Vec<(&'a Found, String)>,
     covered: Vec<String>,
@@ -22,10 +23,10 @@ struct Page<'a> {
 
 /// The page, as one file that loads no other file.
 pub fn hunt_html(hunt: &Hunt) -> Result<String, Error> {
-    let name = if hunt.command.is_empty() { hunt.scenario.clone() } else { hunt.command.join(" ") };
     let page = Page {
         hunt,
-        name,
+        name: hunt.scenario.clone(),
+        command: hunt.command.join(" "),
         sentence: hunt.sentence(),
         findings: hunt.findings.iter().map(|found| (found, shown(found))).collect(),
         covered: covered(hunt),

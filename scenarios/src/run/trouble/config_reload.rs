@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use mock_faults::ConfigReloadKeys;
-use serde_json::{Map, Value};
+use mock_objects::patch::merge_patch;
+use serde_json::Value;
 
 use super::{Access, Deed};
 
@@ -24,7 +25,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
         };
         let mut next = before.clone();
         if number % 2 == 0 {
-            merge(&mut next, &patch);
+            merge_patch(&mut next, &patch);
         }
         times.does(async { replace(&path, &next) }).await?;
         first = Some((path, before));
@@ -54,37 +55,11 @@ fn replace(path: &Path, content: &Value) -> Result<String> {
     Ok("the configuration file was replaced".to_owned())
 }
 
-/// Applies a merge patch (RFC 7386).
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = Value::Object(Map::new());
-    }
-    let Some(into) = into.as_object_mut() else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            into.remove(key);
-        } else {
-            merge(into.entry(key.clone()).or_insert(Value::Null), value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_patch_sets_and_removes_keys() {
-        let mut config = json!({"a": {"b": 1, "c": 2}, "d": [1]});
-        merge(&mut config, &json!({"a": {"b": null, "e": {"f": 3}}, "d": [2]}));
-        assert_eq!(config, json!({"a": {"c": 2, "e": {"f": 3}}, "d": [2]}));
-    }
 
     #[test]
     fn a_file_is_replaced_at_once() {

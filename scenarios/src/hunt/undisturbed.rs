@@ -1,0 +1,160 @@
+//! The plays without disturbances: the reference of all trials, and what they show by themselves.
+//!
+//! Owns how many such plays are needed and may fail, and when no search is possible.
+
+use std::collections::BTreeSet;
+
+use reports::hunt::{Baseline, Found, Odds, Sign};
+
+use super::audit::{self, is_ignored};
+use super::confirm::{QUIET_FACTOR, all_of, story};
+use super::operations::{Extent, QUIET_MS};
+use super::overlay::Trial;
+use super::points::Signature;
+use super::reference::Reference;
+use super::trial::{Outcome, Played, Player};
+
+/// Number of plays without disturbances.
+pub(super) const REFERENCES: u32 = 3;
+/// Number of plays without disturbances that may fail: a subject with a bug may disturb the operations even then.
+const REFERENCES_FAILED_MAX: u32 = 2;
+/// Maximum number of masked fields in the result.
+const MASKED_MAX: usize = 200;
+
+/// The results of the references.
+pub(super) struct Known {
+    pub(super) reference: Reference,
+    /// Signs of judges that the subject shows without disturbances.
+    pub(super) findings: Vec<Sign>,
+    /// Number of references with each of these signs.
+    pub(super) times: Vec<u32>,
+    pub(super) plays: Vec<Played>,
+    /// Why plays without disturbances failed.
+    pub(super) failed: Vec<String>,
+    /// The length of the quiet of trials, in milliseconds.
+    pub(super) quiet_ms: u64,
+}
+
+/// Plays the references. `None` after an interruption; the error says why no search is possible, and what would help.
+pub(super) async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -> Result<Option<Known>, String> {
+    let mut quiet_ms = QUIET_MS;
+    loop {
+        let Some((plays, failed)) = undisturbed_plays(player, quiet_ms, say).await? else { return Ok(None) };
+        let restless = restless(&plays, player.operations.phases(quiet_ms).1);
+        if let (Some(writes), true) = (&restless, quiet_ms == QUIET_MS) {
+            quiet_ms *= QUIET_FACTOR;
+            say(format!("it still writes at the end ({writes}); the quiet is now {} s …", quiet_ms / 1000));
+            continue;
+        }
+        if let Some(writes) = restless {
+            return Err(format!(
+                "the subject never settles: {writes} in the last second of each play. A longer quiet, another sample, or the missing \
+                 program beside it (`--beside`) may help."
+            ));
+        }
+        let audits: Vec<audit::Audit> = plays.iter().map(|played| played.audit.clone()).collect();
+        let reference = Reference::of(&audits);
+        if reference.points.is_empty() {
+            return Err(
+                "the subject writes nothing that every play has, so there is nothing to disturb. Another sample, or the missing program \
+                 beside it (`--beside`), may help."
+                    .to_owned(),
+            );
+        }
+        if reference.is_empty() {
+            return Err(
+                "the plays differ in everything, so nothing can be compared. A longer quiet may help.".to_owned()
+            );
+        }
+        say(format!(
+            "{} points, {} objects at the end, {} fields differ between plays and are not compared",
+            reference.points.len(),
+            reference.objects.len(),
+            reference.masked.len()
+        ));
+        let mut known = Known { reference, findings: Vec::new(), times: Vec::new(), plays, failed, quiet_ms };
+        for sign in known.plays.iter().flat_map(|played| &played.judged) {
+            if let Some(place) = known.findings.iter().position(|one| one.is_like(sign)) {
+                known.times[place] += 1;
+            } else {
+                known.findings.push(sign.clone());
+                known.times.push(1);
+            }
+        }
+        return Ok(Some(known));
+    }
+}
+
+/// Plays the operations without disturbances until enough plays succeeded. Returns these plays, and why others failed.
+/// `None` after an interruption.
+async fn undisturbed_plays(
+    player: &Player,
+    quiet_ms: u64,
+    say: &(dyn Fn(String) + Sync),
+) -> Result<Option<(Vec<Played>, Vec<String>)>, String> {
+    let (mut plays, mut failed) = (Vec::new(), Vec::new());
+    while plays.len() < REFERENCES as usize {
+        let missing = REFERENCES - u32::try_from(plays.len()).unwrap_or(REFERENCES);
+        for outcome in all_of(player, &Trial::reference(quiet_ms), missing).await {
+            match outcome {
+                Outcome::Played(played) => plays.push(*played),
+                Outcome::Interrupted => return Ok(None),
+                Outcome::Broken(why) => {
+                    say(format!("a play without disturbances failed: {why}"));
+                    failed.push(why);
+                }
+            }
+        }
+        if let Some(why) = failed.last().filter(|_| failed.len() > REFERENCES_FAILED_MAX as usize) {
+            return Err(format!(
+                "without any disturbance, a play failed: {why} `longhaul soak {}` shows more.",
+                player.path
+            ));
+        }
+    }
+    Ok(Some((plays, failed)))
+}
+
+/// Writes of the last second that every play has, as text.
+fn restless(plays: &[Played], length_ms: u64) -> Option<String> {
+    let late = |played: &Played| {
+        let writes = played.audit.writes.iter();
+        let late = writes.filter(|write| write.t_ms + 1000 >= length_ms && write.status < 300);
+        late.filter(|write| !is_ignored(&write.resource)).map(Signature::of).collect::<BTreeSet<_>>()
+    };
+    let mut all = plays.iter().map(late);
+    let first = all.next()?;
+    let same: BTreeSet<Signature> = all.fold(first, |same, late| same.intersection(&late).cloned().collect());
+    same.first().map(Signature::describe)
+}
+
+pub(super) fn baseline(reference: &Reference) -> Baseline {
+    let masked = reference.masked.iter().take(MASKED_MAX).map(|(object, field)| format!("{object}: {field}"));
+    Baseline {
+        plays: reference.plays,
+        objects: reference.objects.len(),
+        points: reference.points.iter().map(|point| point.signature.describe()).collect(),
+        unsteady_points: reference.unsteady,
+        masked: masked.collect(),
+        loose: reference.loose.iter().take(MASKED_MAX).cloned().collect(),
+    }
+}
+
+/// A finding that needs no disturbance.
+pub(super) fn undisturbed(sign: &Sign, known: &Known) -> Found {
+    let place = known.findings.iter().position(|one| one.is_like(sign)).unwrap_or(0);
+    let plays = u32::try_from(known.plays.len()).unwrap_or(0);
+    let shown = known.plays.iter().find(|played| played.judged.iter().any(|one| one.is_like(sign)));
+    Found {
+        title: sign.sentence(),
+        sign: sign.clone(),
+        also: Vec::new(),
+        disturbances: Vec::new(),
+        shown_by: Vec::new(),
+        trials: known.times[place],
+        odds: Odds::of(known.times[place], plays),
+        story: shown.map(|played| story(played, Extent::ALL)).unwrap_or_default(),
+        scenario: None,
+        play: None,
+    }
+}
