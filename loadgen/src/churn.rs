@@ -12,7 +12,7 @@
 
 mod answers;
 pub(crate) mod api;
-mod companions;
+pub(crate) mod companions;
 pub(crate) mod config;
 mod engine;
 mod generate;

@@ -116,6 +116,9 @@ pub struct Found {
     /// Number of trials that showed the cause.
     pub trials: u32,
     pub odds: Odds,
+    /// The events after which the end is right, each a sentence; empty if none was tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub healing: Vec<String>,
     /// The course of the shrunk trial, one line each.
     pub story: Vec<String>,
     /// The scenario file that shows the cause, and the command that plays it.
@@ -302,6 +305,7 @@ pub(crate) mod tests {
             shown_by: vec!["hold own".to_owned()],
             trials: 2,
             odds: Odds::of(4, 5),
+            healing: vec!["Healed by a restart of the program.".to_owned()],
             story: vec!["1.2 s create of pods default/a".to_owned()],
             scenario: Some("hunt-1.yaml".to_owned()),
             play: Some("longhaul soak hunt-1.yaml".to_owned()),

@@ -6,6 +6,7 @@
 
 mod behind;
 mod hot;
+pub(crate) mod hunt;
 mod install;
 mod ledger;
 mod page;
@@ -58,7 +59,7 @@ pub(crate) struct Chaos {
     pub stale: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Suite {
     pub command: Vec<String>,
     pub faults: Vec<Fault>,
@@ -279,7 +280,13 @@ impl Suite {
 
     /// The command that repeats a seed.
     pub(crate) fn again(&self, seed: u64) -> String {
+        self.command_line(&[], seed)
+    }
+
+    /// The command that runs the suite with a seed and further flags.
+    fn command_line(&self, flags: &[String], seed: u64) -> String {
         let mut words = vec![crate::started_as(), "envtest".to_owned()];
+        words.extend(flags.iter().cloned());
         let mut add = |flag: &str, value: Option<String>| {
             if let Some(value) = value {
                 words.extend([flag.to_owned(), crate::quoted(&value)]);

@@ -20,22 +20,22 @@ use tokio_util::sync::CancellationToken;
 pub(crate) mod audit;
 mod compare;
 mod confirm;
-mod disturb;
+pub(crate) mod disturb;
 pub(crate) mod normal;
 mod operations;
 mod overlay;
-mod points;
+pub(crate) mod points;
 mod reference;
-mod schedule;
+pub(crate) mod schedule;
 mod trial;
 mod undisturbed;
 
 use confirm::{Confirmed, References, all_signs, confirm, story};
-use disturb::{Disturbance, HOLD_MS};
+use disturb::{Disturbance, Fits, HOLD_MS};
 use operations::Operations;
 use overlay::{Trial, is_command};
 use points::{Signature, counted};
-use schedule::{Fits, Planned, Search, Stage};
+use schedule::{Planned, Search, Stage};
 use trial::{Outcome, Played, Player};
 use undisturbed::{Known, REFERENCES, baseline, references, undisturbed};
 
@@ -47,6 +47,8 @@ const BROKEN_MAX: u32 = 8;
 const FINDINGS_MAX: usize = 20;
 /// Maximum number of course hashes that are remembered.
 const SHAPES_MAX: usize = 100_000;
+/// Maximum number of saved findings in one folder.
+const FILES_MAX: u32 = 1000;
 /// Interval of progress lines.
 const SAY_EVERY: Duration = Duration::from_secs(15);
 /// Settings from the command line.
@@ -165,7 +167,7 @@ async fn search(
     let kills = is_command(&choice.file);
     // Timeouts of minutes pass in seconds if the program's clock is faster, and only a long hold outlasts them.
     let hold_ms = if choice.is_hurried { 2 * HOLD_MS } else { HOLD_MS };
-    let fits = Fits { kills, clock: choice.clock && kills, hold_ms };
+    let fits = Fits { kills, clock: choice.clock && kills, requests: true, hold_ms };
     let search = Search::new(choice.seed, &reference.points, &reference.watched, fits);
     let singles = u32::try_from(search.singles()).unwrap_or(u32::MAX);
     say(format!("{singles} single disturbances; {} trials at once …", choice.jobs));
@@ -286,9 +288,9 @@ impl Course<'_> {
         let (player, references, known) =
             (Arc::clone(&self.player), Arc::clone(&self.references), Arc::clone(&self.known));
         let trial = Trial { disturbances: planned.disturbances.clone(), ..Trial::reference(self.quiet_ms) };
-        let (sign, ends) = (first.clone(), self.ends);
+        let (sign, kills, ends) = (first.clone(), is_command(&self.choice.file), self.ends);
         self.tasks.spawn(async move {
-            let confirmed = Box::pin(confirm(&player, &references, &known, &trial, &sign, ends)).await;
+            let confirmed = Box::pin(confirm(&player, &references, &known, &trial, &sign, kills, ends)).await;
             Done::Confirmed(sign, names, confirmed.map(Box::new))
         });
     }
@@ -310,7 +312,7 @@ impl Course<'_> {
             self.causes.retain(|(cause, ..)| !cause.is_like(sign));
             return;
         };
-        let Confirmed { trial, odds, sign, also, played } = *confirmed;
+        let Confirmed { trial, odds, sign, also, played, healing } = *confirmed;
         let saved = save(self.choice, &self.player.operations, &trial, &sign);
         let (scenario, play) = match saved {
             Ok(path) => (Some(path.clone()), Some(format!("{} soak {}", crate::started_as(), crate::quoted(&path)))),
@@ -327,6 +329,7 @@ impl Course<'_> {
             shown_by: names.iter().map(|name| (*name).to_owned()).collect(),
             trials: 1,
             odds,
+            healing,
             story: story(&played, trial.extent),
             scenario,
             play,
@@ -367,9 +370,7 @@ fn shape(played: &Played) -> u64 {
 /// Saves the smallest trial of a finding beside the user's file, under a free name; returns the path.
 fn save(choice: &Choice, operations: &Operations, trial: &Trial, sign: &Sign) -> Result<String> {
     let path = Path::new(&choice.path);
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let free = (1..1000).map(|number| folder.join(format!("hunt-{number}.yaml"))).find(|path| !path.exists());
-    let target = free.context("there are too many files hunt-N.yaml: remove some")?;
+    let target = free_name(path.parent().unwrap_or(Path::new("")), "yaml")?;
     let name = target.file_stem().and_then(|stem| stem.to_str()).unwrap_or("hunt");
     let mut scenario = trial.saved(&choice.file, operations, name, sign);
     scenario.insert("seed".to_owned(), choice.seed.into());
@@ -378,8 +379,14 @@ fn save(choice: &Choice, operations: &Operations, trial: &Trial, sign: &Sign) ->
     Ok(target.display().to_string())
 }
 
+/// A free name `hunt-N.ENDING` in a folder.
+pub(crate) fn free_name(folder: &Path, ending: &str) -> Result<PathBuf> {
+    let mut names = (1..FILES_MAX).map(|number| folder.join(format!("hunt-{number}.{ending}")));
+    names.find(|path| !path.exists()).with_context(|| format!("there are too many files hunt-N.{ending}: remove some"))
+}
+
 /// Writes the result in all its forms.
-fn write(folder: &Path, hunt: &Hunt) -> Result<()> {
+pub(crate) fn write(folder: &Path, hunt: &Hunt) -> Result<()> {
     let json = serde_json::to_string_pretty(hunt).context("failed to write the result as JSON")? + "\n";
     let texts = [
         reports::render::hunt_html(hunt)?,

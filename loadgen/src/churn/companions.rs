@@ -1,5 +1,5 @@
-//! Additional objects for churn (`churn.with`), such as a Secret that each namespace needs, or a class that all objects
-//! refer to.
+//! Additional objects for churn or a script (`with`), such as a Secret that each namespace needs, or a class that all
+//! objects refer to.
 //!
 //! Creates and removes these objects. An object in a namespace exists before the first churned object there, and is
 //! deleted with the namespace. A cluster-wide object is created once, and is removed at the end if it has churn's
@@ -17,7 +17,7 @@ use crate::failure::{Class, Failure};
 /// The namespace of additional objects that need one although the churned objects are cluster-wide.
 const ELSEWHERE: &str = "default";
 
-pub(super) fn problem(object: &Value) -> Option<String> {
+pub(crate) fn problem(object: &Value) -> Option<String> {
     let has = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if let Some(missing) = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|pointer| !has(pointer)) {
         return Some(format!("an object has no `{}`: each of them is written whole", missing[1..].replace('/', ".")));
@@ -27,7 +27,7 @@ pub(super) fn problem(object: &Value) -> Option<String> {
 }
 
 /// Creates all additional objects of a namespace; existing objects stay unchanged.
-pub(super) async fn make(
+pub(crate) async fn make(
     client: &Client,
     objects: &[Value],
     namespace: Option<&str>,
@@ -47,7 +47,7 @@ pub(super) async fn make(
         }
         let reply = client.create(&path, &object).await?;
         if !reply.is(StatusCode::CONFLICT) {
-            return Err(reply.failure(&format!("POST {path} (`churn.with`)")));
+            return Err(reply.failure(&format!("POST {path} (`with`)")));
         }
     }
     Ok(())
@@ -69,7 +69,7 @@ pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bo
         }
         let reply = client.delete(&path).await?;
         if !reply.is(StatusCode::NOT_FOUND) {
-            return Err(reply.failure(&format!("DELETE {path} (`churn.with`)")));
+            return Err(reply.failure(&format!("DELETE {path} (`with`)")));
         }
     }
     Ok(())
@@ -102,16 +102,15 @@ impl Kinds {
         if !self.0.contains_key(version) {
             let reply = client.read(&root).await?;
             if !reply.is(StatusCode::NOT_FOUND) {
-                return Err(reply.failure(&format!("GET {root} (`churn.with`)")));
+                return Err(reply.failure(&format!("GET {root} (`with`)")));
             }
             self.0.insert(version.to_owned(), serde_json::from_slice(&reply.body).unwrap_or_default());
         }
         let served = self.0.get(version).and_then(|document| document["resources"].as_array());
         let is_it = |one: &&Value| one["kind"] == kind && one["name"].as_str().is_some_and(|name| !name.contains('/'));
         let Some(found) = served.into_iter().flatten().find(is_it) else {
-            let text = format!(
-                "`churn.with`: nothing serves {kind} of `{version}`: add its definition to `controlPlane.manifests`"
-            );
+            let text =
+                format!("`with`: nothing serves {kind} of `{version}`: add its definition to `controlPlane.manifests`");
             return Err(Failure { class: Class::HttpError, text });
         };
         let plural = found["name"].as_str().unwrap_or_default().to_owned();

@@ -45,6 +45,9 @@ pub struct Config {
     /// The namespace of all objects, which is created if it does not exist. Default: `default`.
     #[serde(default = "default_namespace")]
     pub namespace: String,
+    /// Additional objects that exist before all others, as in `churn.with`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<serde_json::Value>,
     /// Objects that exist before the subject starts.
     #[serde(default)]
     pub objects: Vec<String>,
@@ -259,6 +262,9 @@ impl Config {
         }
         for object in &self.objects {
             name("objects", object)?;
+        }
+        if let Some(problem) = self.with.iter().find_map(crate::churn::companions::problem) {
+            return refuse("with", problem);
         }
         labels("labels", &self.labels)?;
         let known = self.names();

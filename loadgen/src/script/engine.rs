@@ -11,10 +11,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::Error;
-use super::config::{Collection, Verb};
+use super::config::{Collection, Config, Verb};
 use super::objects::{Content, Look};
 use super::plan::{self, Operation, Plan};
 use crate::churn::api::{self, Client, Reply, query};
+use crate::churn::companions;
 use crate::churn::namespaces;
 use crate::churn::resource::Resource;
 use crate::churn::writes::{self, Record};
@@ -204,10 +205,12 @@ struct Writer {
 
 impl Writer {
     async fn fill(&self) -> Result<(), Failure> {
-        let namespace = &self.plan.config().namespace;
-        if namespace != ALWAYS_THERE {
-            let tag = self.plan.seed().to_string();
-            namespaces::ensure(&self.client, &namespaces::Ready::default(), namespace, &tag, &[]).await?;
+        let Config { namespace, with, .. } = self.plan.config();
+        let tag = self.plan.seed().to_string();
+        if namespace == ALWAYS_THERE {
+            companions::make(&self.client, with, Some(namespace), &tag).await?;
+        } else {
+            namespaces::ensure(&self.client, &namespaces::Ready::default(), namespace, &tag, with).await?;
         }
         let mut tasks = JoinSet::new();
         for (number, name) in self.plan.first_objects().enumerate() {

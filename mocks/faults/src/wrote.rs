@@ -66,7 +66,9 @@ impl Awaited {
         let mut due = Vec::new();
         for trigger in &mut inner.triggers {
             let Some(when) = &trigger.fault.when else { continue };
-            let is_meant = when.side() == side && when.write.as_ref().is_some_and(|write| write.matches(wrote));
+            let is_of_agent = trigger.fault.user_agent.as_deref().is_none_or(|part| wrote.user_agent.contains(part));
+            let is_meant =
+                is_of_agent && when.side() == side && when.write.as_ref().is_some_and(|write| write.matches(wrote));
             trigger.seen += u64::from(is_meant);
             if is_meant && trigger.seen == when.occurrence() {
                 due.push((trigger.id, trigger.fault.clone()));
@@ -131,7 +133,7 @@ mod tests {
     }
 
     fn create<'a>(user: &'a str, name: &'a str) -> Wrote<'a> {
-        Wrote { user, verb: On::Create, resource: "pods", subresource: "", name, fields: &[] }
+        Wrote { user, user_agent: "test/1", verb: On::Create, resource: "pods", subresource: "", name, fields: &[] }
     }
 
     fn refuses(faults: &Faults) -> bool {
@@ -139,6 +141,19 @@ mod tests {
         let on = On::Create;
         let asked = Asked { user, resource, user_agent, on, query: "", endpoint: 0, connection: 1 };
         matches!(faults.asked(&asked).instead, Some(Instead::Refusal(_)))
+    }
+
+    /// Only writes with the fault's user agent count.
+    #[tokio::test]
+    async fn writes_of_other_programs_do_not_count() {
+        let faults = Faults::new(1);
+        faults.target_everybody();
+        let one = fault(json!({"name": "http-error", "on": "create", "userAgent": "manager", "when": {"write": {"verb": "create", "resource": "pods"}, "side": "before"}}));
+        faults.await_writes([(FaultId(3), one)]);
+        faults.written(&create("jane", "a"), Side::Before).await;
+        assert!(faults.take_fired().is_empty());
+        faults.written(&Wrote { user_agent: "my-manager/2", ..create("jane", "b") }, Side::Before).await;
+        assert_eq!(faults.take_fired().len(), 1);
     }
 
     /// A fault with `side: before` affects the write that it waits for, counted among the matching writes of target

@@ -60,8 +60,9 @@ impl Write {
 
     /// Begins the faults that wait for this side of the write.
     pub async fn reaches(&self, cluster: &Cluster, side: Side) {
-        let Written { user, verb, resource, subresource, name, fields, .. } = &self.0;
-        cluster.faults.written(&Wrote { user, verb: *verb, resource, subresource, name, fields }, side).await;
+        let Written { user, user_agent, verb, resource, subresource, name, fields, .. } = &self.0;
+        let wrote = Wrote { user, user_agent, verb: *verb, resource, subresource, name, fields };
+        cluster.faults.written(&wrote, side).await;
     }
 
     /// Records the result of the write. If the write was stored, begins the faults that wait for that.

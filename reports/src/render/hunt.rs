@@ -76,7 +76,8 @@ pub(crate) fn shown(found: &Found) -> String {
         [] => "no disturbance is needed".to_owned(),
         names => format!("shown by: {}", names.join(", ")),
     };
-    format!("{}; {by}.", found.odds.words())
+    let healing: String = found.healing.iter().map(|healed| format!(" {healed}")).collect();
+    format!("{}; {by}.{healing}", found.odds.words())
 }
 
 /// The result for a terminal.

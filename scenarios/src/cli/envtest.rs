@@ -8,6 +8,7 @@ use reports::exit;
 use units::Span;
 
 use super::soak;
+use crate::envtest::hunt::Limits;
 use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
@@ -17,6 +18,8 @@ const REPEAT_MAX: u64 = 100_000;
 
 /// Default number of repetitions of the suite with a seed that failed: enough to separate "always" from "sometimes".
 const REPLAYS: u64 = 3;
+/// Default time of `--hunt`.
+const HUNT_LASTS: Span = Span::from_secs(15 * 60);
 /// Maximum of `--replays`. For more runs, use `--repeat`.
 const REPLAYS_MAX: u64 = 100;
 
@@ -54,6 +57,13 @@ pub(super) struct Arguments {
     /// Run the suite N more times with the first seed that failed, to report how often the suite fails.
     #[arg(long, value_name = "N", default_value_t = REPLAYS, value_parser = clap::value_parser!(u64).range(0..=REPLAYS_MAX))]
     replays: u64,
+    /// Search for a disturbance with which the suite fails, instead of one run: see `longhaul hunt`. The points are the writes of the
+    /// manager. The time is that of --for, 15 minutes by default.
+    #[arg(long, conflicts_with_all = ["chaos", "faults", "repeat", "order", "stale", "judge", "keep_going"])]
+    hunt: bool,
+    /// The number of trials of --hunt. Default: as many as fit into the time.
+    #[arg(long, value_name = "N", requires = "hunt", value_parser = clap::value_parser!(u32).range(1..))]
+    trials: Option<u32>,
     /// In some intervals, change the order of events between different watches. The order of events within each watch
     /// stays.
     #[arg(long)]
@@ -137,6 +147,11 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
         judged: arguments.judge,
         folder: None,
     };
+    if arguments.hunt {
+        let lasts = arguments.lasts.unwrap_or(HUNT_LASTS);
+        let limits = Limits { lasts, trials: arguments.trials, seed: arguments.seed.unwrap_or(1) };
+        return Box::pin(suite.hunt(&limits)).await;
+    }
     let times = if arguments.lasts.is_some() { REPEAT_MAX } else { arguments.repeat };
     let lasts = arguments.lasts.map(|lasts| lasts.0);
     suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going, replays: arguments.replays }).await

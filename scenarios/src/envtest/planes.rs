@@ -59,6 +59,7 @@ pub(super) struct Place<'a> {
     pub plural: &'a str,
     pub namespace: Option<&'a str>,
     pub name: Option<&'a str>,
+    pub subresource: Option<&'a str>,
 }
 
 impl<'a> Place<'a> {
@@ -78,7 +79,13 @@ impl<'a> Place<'a> {
             }
             rest => (None, rest),
         };
-        Some(Self { group, plural: rest.first().copied()?, namespace, name: rest.get(1).copied() })
+        Some(Self {
+            group,
+            plural: rest.first().copied()?,
+            namespace,
+            name: rest.get(1).copied(),
+            subresource: rest.get(2).copied(),
+        })
     }
 
     /// Whether the path names this resource, such as `deployments.apps`.

@@ -30,6 +30,9 @@ const SMALLER_MAX: usize = 10;
 pub(crate) const QUIET_FACTOR: u64 = 3;
 /// Shortest hold that shrinking tries, in milliseconds.
 const HOLD_MIN_MS: u64 = 250;
+/// Number of plays after whose event the sign must be absent, and of replays that must show it without the event.
+const HEALED_PLAYS: u32 = 3;
+const HEALED_FAILED_MIN: u32 = 4;
 /// Number of writes before and after the disturbance in a story.
 const STORY_MAX: usize = 40;
 
@@ -42,6 +45,8 @@ pub(crate) struct Confirmed {
     pub(crate) sign: Sign,
     pub(crate) also: Vec<Sign>,
     pub(crate) played: Played,
+    /// The events after which the end is right, each a sentence.
+    pub(crate) healing: Vec<String>,
 }
 
 /// All signs of a play, the most telling first; signs that the references have as well are left out.
@@ -107,6 +112,7 @@ pub(crate) async fn confirm(
     known: &[Sign],
     trial: &Trial,
     sign: &Sign,
+    can_restart: bool,
     ends: Instant,
 ) -> Option<Confirmed> {
     let long = Trial { quiet_ms: trial.quiet_ms * QUIET_FACTOR, ..trial.clone() };
@@ -131,9 +137,54 @@ pub(crate) async fn confirm(
     if best.odds.plays < REPLAYS
         && let Some(last) = replay(player, references, known, &best.trial.clone(), sign, REPLAYS).await
     {
-        return Some(last);
+        best = last;
     }
+    best.healing = healing(player, references, known, &best, can_restart, ends).await;
     Some(best)
+}
+
+/// The events after which the end is right although the disturbance came: one more change, or a restart. Nothing is said of a
+/// sign that is no difference at the end or that most plays do not show, or if the time of the hunt is over.
+async fn healing(
+    player: &Player,
+    references: &References,
+    known: &[Sign],
+    found: &Confirmed,
+    can_restart: bool,
+    ends: Instant,
+) -> Vec<String> {
+    let is_at_end = matches!(found.sign.what, What::Missing | What::Additional | What::Field);
+    if !is_at_end || found.odds.failed < HEALED_FAILED_MIN {
+        return Vec::new();
+    }
+    let extent = Extent { late: true, ..found.trial.extent };
+    let changed = Trial { extent, ..found.trial.clone() };
+    let restarted = Trial { restarts: true, ..found.trial.clone() };
+    let events = [
+        (player.operations.can_shrink(), changed, "one more change of the object"),
+        (can_restart, restarted, "a restart of the program"),
+    ];
+    let mut healing = Vec::new();
+    for (fits, trial, event) in events {
+        if !fits || player.stop.is_cancelled() || Instant::now() >= ends {
+            continue;
+        }
+        let Some(shown) = shows(player, references, known, &trial, &found.sign).await else { continue };
+        healing.push(if shown { format!("Not healed by {event}.") } else { format!("Healed by {event}.") });
+    }
+    healing
+}
+
+/// Whether plays of a trial show a sign; `None` if none could be played.
+async fn shows(player: &Player, references: &References, known: &[Sign], trial: &Trial, sign: &Sign) -> Option<bool> {
+    let reference = references.of(player, trial.extent).await?;
+    let mut shown = None;
+    for outcome in all_of(player, trial, HEALED_PLAYS).await {
+        let Outcome::Played(played) = outcome else { continue };
+        let signs = all_signs(&reference, known, &played, &trial.disturbances);
+        shown = Some(shown == Some(true) || signs.iter().any(|one| one.is_like(sign)));
+    }
+    shown
 }
 
 /// Plays a trial several times; `None` if no play shows the sign.
@@ -159,7 +210,7 @@ async fn replay(
     let (mut signs, place, played) = shown?;
     let sign = signs.remove(place);
     let odds = Odds::of(failed, plays);
-    Some(Confirmed { trial: trial.clone(), odds, sign, also: signs, played })
+    Some(Confirmed { trial: trial.clone(), odds, sign, also: signs, played, healing: Vec::new() })
 }
 
 /// Plays a trial several times at once.

@@ -23,6 +23,10 @@ pub(crate) enum Kind {
     HoldOther(String),
     /// The stream of the written resource is cut; the next list shows only the last state.
     Hide,
+    /// The history of the written resource is compacted, so the client lists again and sees every object again.
+    Replay,
+    /// A custom resource is not served for a while.
+    Absent(String),
     /// A relist is answered from an older state.
     OldList(String),
     /// The write is stored, and a reset arrives instead of the answer.
@@ -45,6 +49,18 @@ pub(crate) enum Kind {
     Time,
 }
 
+/// The abilities of a run, and the length of a hold in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fits {
+    /// Whether the run can kill the subject and start it again.
+    pub(crate) kills: bool,
+    /// Whether the subject's clock may jump.
+    pub(crate) clock: bool,
+    /// Whether the subject's requests are known, so that they can be disturbed as well as watches.
+    pub(crate) requests: bool,
+    pub(crate) hold_ms: u64,
+}
+
 /// A disturbance at one occurrence of a point.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Disturbance {
@@ -62,6 +78,8 @@ impl Kind {
             Self::HoldOwn => "hold the written kind",
             Self::HoldOther(_) => "hold another kind",
             Self::Hide => "hide a state",
+            Self::Replay => "replay",
+            Self::Absent(_) => "absent API",
             Self::OldList(_) => "list an older state",
             Self::LoseAnswer => "lose an answer",
             Self::AnswerTimeout => "time out after the commit",
@@ -75,25 +93,28 @@ impl Kind {
         }
     }
 
-    /// The kinds that fit a point, for a subject that watches these resources. `kills` says whether the run can start
-    /// the program again, and `clock` whether it can change the program's clock.
-    pub(crate) fn fitting(point: &Signature, watched: &[String], kills: bool, clock: bool) -> Vec<Self> {
+    /// The kinds that fit a point, for a subject that watches these resources.
+    pub(crate) fn fitting(point: &Signature, watched: &[String], fits: Fits) -> Vec<Self> {
+        let Fits { kills, clock, requests, .. } = fits;
         let is_watched = watched.contains(&point.resource);
         let mut kinds = Vec::new();
         if is_watched {
-            kinds.extend([Self::HoldOwn, Self::Hide, Self::EventFirst, Self::OldList(point.resource.clone())]);
+            let old = Self::OldList(point.resource.clone());
+            kinds.extend([Self::HoldOwn, Self::Hide, Self::Replay, Self::EventFirst, old]);
         }
         kinds.extend([Self::LoseAnswer, Self::AnswerTimeout, Self::ServerError, Self::Slow]);
         if matches!(point.verb.as_str(), "update" | "patch") {
             kinds.push(Self::Conflict);
         }
         kinds.extend(watched.iter().filter(|other| **other != point.resource).cloned().map(Self::HoldOther));
+        kinds.extend(watched.iter().filter(|other| is_custom(other)).cloned().map(Self::Absent));
         if kills {
             kinds.extend([Self::Kill, Self::KillOld]);
         }
         if clock {
             kinds.push(Self::Time);
         }
+        kinds.retain(|kind| requests || matches!(kind, Self::HoldOwn | Self::HoldOther(_) | Self::Replay));
         kinds
     }
 
@@ -109,7 +130,13 @@ impl Kind {
     pub(crate) fn has_length(&self) -> bool {
         matches!(
             self,
-            Self::HoldOwn | Self::HoldOther(_) | Self::Hide | Self::OldList(_) | Self::Slow | Self::EventFirst
+            Self::HoldOwn
+                | Self::HoldOther(_)
+                | Self::Hide
+                | Self::Absent(_)
+                | Self::OldList(_)
+                | Self::Slow
+                | Self::EventFirst
         )
     }
 
@@ -142,6 +169,13 @@ impl Disturbance {
             Kind::Hide => vec![
                 json!({"name": "http-error", "resource": resource, "on": ["list", "watch"], "status": 503, "for": lasts, "when": before}),
                 json!({"name": "watch-410", "resource": resource, "form": "stream", "when": before}),
+            ],
+            Kind::Replay => {
+                vec![json!({"name": "watch-410", "resource": resource, "form": "stream", "when": after})]
+            }
+            Kind::Absent(other) => vec![
+                json!({"name": "http-error", "resource": other, "on": ["list", "watch"], "status": 404, "body": "text", "for": lasts, "when": before}),
+                json!({"name": "watch-end", "resource": other, "when": before}),
             ],
             Kind::OldList(other) => {
                 vec![old(other), json!({"name": "watch-410", "resource": other, "form": "stream", "when": after})]
@@ -188,6 +222,10 @@ impl Disturbance {
             Kind::Hide => {
                 format!("Before {at}, {own} cannot be listed or watched for {ms} ms: an API server restarts.")
             }
+            Kind::Replay => format!("After {at}, {own} are listed again: the API server has compacted its history."),
+            Kind::Absent(other) => {
+                format!("Before {at}, {} are not served for {ms} ms: an API server that starts.", plural(other))
+            }
             Kind::OldList(other) => format!(
                 "After {at}, {} are listed and watched from a state {AGE_MS} ms old for {ms} ms: an API server that lags.",
                 plural(other)
@@ -207,9 +245,17 @@ impl Disturbance {
     }
 }
 
+/// Whether a resource probably comes from a definition. The groups of Kubernetes itself have no dot or end with `k8s.io`.
+fn is_custom(resource: &str) -> bool {
+    let group = resource.split_once('.').map_or("", |(_, group)| group);
+    group.contains('.') && !group.ends_with("k8s.io")
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    const ALL: Fits = Fits { kills: true, clock: true, requests: true, hold_ms: HOLD_MS };
 
     pub(crate) fn point(verb: &str, resource: &str) -> Signature {
         Signature { verb: verb.to_owned(), resource: resource.to_owned(), ..Signature::default() }
@@ -223,10 +269,10 @@ pub(crate) mod tests {
     /// Every fault of every disturbance is a valid fault of the catalogue that waits for the point.
     #[test]
     fn disturbances_are_faults_of_the_catalogue() {
-        let watched = ["pods".to_owned(), "caches.x".to_owned()];
+        let watched = ["pods".to_owned(), "caches.example.com".to_owned()];
         for verb in ["create", "update", "patch", "delete"] {
-            let kinds = Kind::fitting(&point(verb, "pods"), &watched, true, true);
-            assert!(kinds.len() >= 12, "{}", kinds.len());
+            let kinds = Kind::fitting(&point(verb, "pods"), &watched, ALL);
+            assert!(kinds.len() >= 14, "{}", kinds.len());
             for kind in kinds {
                 let disturbance = at(kind, verb);
                 assert!(disturbance.describe().ends_with('.'));
@@ -239,9 +285,21 @@ pub(crate) mod tests {
         }
     }
 
+    /// The kinds of Kubernetes itself are always served.
+    #[test]
+    fn only_custom_resources_can_be_absent() {
+        assert!(is_custom("caches.cache.example.com"));
+        let own = ["pods", "deployments.apps", "leases.coordination.k8s.io", "jobs.batch"];
+        assert!(!own.into_iter().any(is_custom));
+    }
+
     #[test]
     fn only_what_can_be_seen_is_held() {
-        let kinds = Kind::fitting(&point("create", "pods"), &[], false, false);
+        let fits = Fits { kills: false, clock: false, ..ALL };
+        let kinds = Kind::fitting(&point("create", "pods"), &[], fits);
         assert_eq!(kinds, [Kind::LoseAnswer, Kind::AnswerTimeout, Kind::ServerError, Kind::Slow]);
+        let watched = ["pods".to_owned(), "caches.example.com".to_owned()];
+        let watches = Kind::fitting(&point("create", "pods"), &watched, Fits { requests: false, ..ALL });
+        assert_eq!(watches, [Kind::HoldOwn, Kind::Replay, Kind::HoldOther("caches.example.com".to_owned())]);
     }
 }

@@ -12,6 +12,8 @@ const STEADY_MS: u64 = 6800;
 pub(crate) const QUIET_MS: u64 = 4000;
 /// The times of changes of an object, in milliseconds. The last one comes late, so that a long hold sees it.
 const CHANGES_MS: [u64; 4] = [1200, 1800, 2400, 3900];
+/// The time of the change after all disturbances, in milliseconds.
+const LATE_CHANGE_MS: u64 = 6900;
 /// The object that stays: what goes wrong with it is there at the end.
 const STAYS: &str = "hunt-a";
 /// The object that is deleted and made again.
@@ -38,10 +40,12 @@ pub(crate) struct Extent {
     pub(crate) returns: bool,
     /// Whether another object is deleted.
     pub(crate) goes: bool,
+    /// Whether the object that stays changes once more after all disturbances.
+    pub(crate) late: bool,
 }
 
 impl Extent {
-    pub(crate) const ALL: Self = Self { changes: CHANGES_MS.len(), returns: true, goes: true };
+    pub(crate) const ALL: Self = Self { changes: CHANGES_MS.len(), returns: true, goes: true, late: false };
 
     /// The extents with one operation less, the largest step first.
     pub(crate) fn smaller(self) -> Vec<Self> {
@@ -85,7 +89,7 @@ impl Operations {
             return Err(why.to_owned());
         };
         let mut script = Map::new();
-        for key in ["resource", "template", "vary", "scope", "namespace"] {
+        for key in ["resource", "template", "vary", "scope", "namespace", "with"] {
             script.extend(churn.get(key).map(|value| (key.to_owned(), value.clone())));
         }
         if !script.contains_key("template") {
@@ -117,6 +121,11 @@ impl Operations {
         (phases, WARM_UP_MS + steady_ms + quiet_ms)
     }
 
+    /// The time after all operations and disturbances, in milliseconds.
+    pub(crate) fn loaded_ms(&self) -> u64 {
+        self.loaded_ms
+    }
+
     /// The names of the objects, without those that the user wrote.
     pub(crate) fn resource(&self) -> &str {
         self.script.get("resource").and_then(Value::as_str).unwrap_or_default()
@@ -145,6 +154,9 @@ fn steps(extent: Extent) -> Vec<Value> {
     }
     for change in CHANGES_MS.iter().take(extent.changes) {
         steps.push(json!({"at": at(*change), "update": STAYS}));
+    }
+    if extent.late {
+        steps.push(json!({"at": at(LATE_CHANGE_MS), "update": STAYS}));
     }
     if extent.returns {
         steps.push(json!({"at": at(2600), "recreate": RETURNS}));
@@ -178,7 +190,7 @@ mod tests {
     fn churn_becomes_a_script() {
         let file = json!({"churn": [{"resource": "caches.x/v1", "template": {"kind": "Cache"}, "population": 50, "rate": "auto"}]});
         let operations = operations(&file).unwrap();
-        let mut extents = vec![Extent::ALL];
+        let mut extents = vec![Extent::ALL, Extent { late: true, ..Extent::ALL }];
         while let Some(extent) = extents.pop() {
             let script = parsed(operations.script(extent));
             script.check().unwrap();

@@ -12,18 +12,23 @@ use super::operations::{Extent, Operations};
 /// Keys of a file that a trial leaves out.
 const DROPPED: [&str; 6] = ["churn", "admission", "api", "alerts", "repro", "faults"];
 
+/// How long before the quiet a restart comes, in milliseconds.
+const RESTART_BEFORE_MS: u64 = 50;
+
 /// The contents of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trial {
     pub(crate) disturbances: Vec<Disturbance>,
     pub(crate) extent: Extent,
     pub(crate) quiet_ms: u64,
+    /// Whether the program is killed and started again after all disturbances.
+    pub(crate) restarts: bool,
 }
 
 impl Trial {
     /// A play without disturbances.
     pub(crate) fn reference(quiet_ms: u64) -> Self {
-        Self { disturbances: Vec::new(), extent: Extent::ALL, quiet_ms }
+        Self { disturbances: Vec::new(), extent: Extent::ALL, quiet_ms, restarts: false }
     }
 
     /// The trial as a scenario, and its length in milliseconds.
@@ -33,8 +38,14 @@ impl Trial {
         let (phases, length_ms) = operations.phases(self.quiet_ms);
         scenario.insert("phases".to_owned(), phases);
         scenario.insert("script".to_owned(), operations.script(self.extent));
-        let faults: Vec<Value> = self.disturbances.iter().flat_map(Disturbance::faults).collect();
-        let kills = self.disturbances.iter().filter(|disturbance| disturbance.kind.kills()).count();
+        let mut faults: Vec<Value> = self.disturbances.iter().flat_map(Disturbance::faults).collect();
+        let mut kills = self.disturbances.iter().filter(|disturbance| disturbance.kind.kills()).count();
+        if self.restarts {
+            faults.push(
+                json!({"name": "process-kill", "at": format!("{}ms", operations.loaded_ms() - RESTART_BEFORE_MS)}),
+            );
+            kills += 1;
+        }
         scenario.insert("faults".to_owned(), Value::Array(faults));
         scenario.insert("budgets".to_owned(), json!({}));
         if kills > 0 {
@@ -139,6 +150,9 @@ mod tests {
             assert_eq!(scenario.budgets.crashes.is_some(), kills);
             assert!(scenario.faults.iter().all(|fault| fault.when.is_some()));
         }
+        let restarted = Trial { restarts: true, ..Trial::reference(4000) };
+        let scenario = parse(restarted.scenario(&file(), &operations).0);
+        assert_eq!((scenario.faults.iter().count(), scenario.budgets.crashes.is_some()), (1, true));
     }
 
     /// A saved finding expects the end that the references had.

@@ -9,7 +9,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::disturb::{Disturbance, Kind};
+use super::disturb::{Disturbance, Fits, Kind};
 use super::points::Point;
 
 /// Lengths of disturbances in the random part, in milliseconds.
@@ -38,16 +38,6 @@ pub(crate) struct Planned {
     pub(crate) disturbances: Vec<Disturbance>,
 }
 
-/// The abilities of a run, and the length of a hold in milliseconds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fits {
-    /// Whether the run can kill the subject and start it again.
-    pub(crate) kills: bool,
-    /// Whether the subject's clock may jump.
-    pub(crate) clock: bool,
-    pub(crate) hold_ms: u64,
-}
-
 /// The search.
 #[derive(Debug)]
 pub(crate) struct Search {
@@ -68,7 +58,7 @@ impl Search {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let (mut all, mut occurrences) = (Vec::new(), Vec::new());
         for point in points {
-            for kind in Kind::fitting(&point.signature, watched, fits.kills, fits.clock) {
+            for kind in Kind::fitting(&point.signature, watched, fits) {
                 let is_hold = matches!(kind, Kind::HoldOwn | Kind::HoldOther(_));
                 let lasts_ms = if is_hold { fits.hold_ms } else { kind.usual_ms() };
                 all.push(Disturbance { kind, point: point.signature.clone(), occurrence: 1, lasts_ms });
@@ -158,7 +148,7 @@ mod tests {
     use super::super::disturb::tests::point;
     use super::*;
 
-    const FITS: Fits = Fits { kills: false, clock: false, hold_ms: 2000 };
+    const FITS: Fits = Fits { kills: false, clock: false, requests: true, hold_ms: 2000 };
 
     fn search(seed: u64) -> Search {
         let of = |verb, resource| Point { signature: point(verb, resource), occurrences: 3 };

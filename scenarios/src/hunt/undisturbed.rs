@@ -153,6 +153,7 @@ pub(super) fn undisturbed(sign: &Sign, known: &Known) -> Found {
         shown_by: Vec::new(),
         trials: known.times[place],
         odds: Odds::of(known.times[place], plays),
+        healing: Vec::new(),
         story: shown.map(|played| story(played, Extent::ALL)).unwrap_or_default(),
         scenario: None,
         play: None,

@@ -87,6 +87,21 @@ fn stale_shows_who_believes_a_cache_after_a_write() {
     assert!(right.contains("came while a cache was behind, and every run passed"), "{right}");
 }
 
+/// A hunt finds the write that is based on an old cache, and the saved faults show it again. The correct suite has no finding.
+#[test]
+#[ignore = "slow: Go builds controller-runtime the first time"]
+fn a_hunt_finds_who_believes_a_cache_after_a_write() {
+    let runs = tempfile::tempdir().unwrap();
+    let hunt = ["--hunt", "--trials", "24", "--for", "3m"];
+    code(runs.path(), &hunt, ["stale", "right"], 0);
+    let Some(found) = play(runs.path(), &hunt, ["stale", "buggy"]) else { return };
+    let said = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(found.status.code(), Some(1), "{said}");
+    assert!(said.contains("events of secrets are held") && said.contains("play it: "), "{said}");
+    let faults = runs.path().join("hunt-1.faults.yaml");
+    code(runs.path(), &["--faults", faults.to_str().unwrap(), "--repeat", SEEDS], ["stale", "buggy"], 1);
+}
+
 #[test]
 #[ignore = "slow: Go builds controller-runtime the first time"]
 fn faults_show_who_forgets_a_refused_write() {

@@ -62,6 +62,7 @@ pub struct WriteOf {
 #[derive(Debug, Clone, Copy)]
 pub struct Wrote<'a> {
     pub user: &'a str,
+    pub user_agent: &'a str,
     pub verb: On,
     /// The full name of the resource, such as `packages.longhaul.dev`.
     pub resource: &'a str,
@@ -183,7 +184,7 @@ mod tests {
     }
 
     fn wrote<'a>(verb: On, resource: &'a str, fields: &'a [String]) -> Wrote<'a> {
-        Wrote { user: "jane", verb, resource, subresource: "status", name: "a", fields }
+        Wrote { user: "jane", user_agent: "", verb, resource, subresource: "status", name: "a", fields }
     }
 
     /// Every given key must match, and a field stands for the fields below it.

@@ -333,7 +333,7 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
         for sample in &mut churn.templates {
             read_sample(sample, ground)?;
         }
-        read_companions(&mut churn.with, ground)?;
+        read_companions("churn", &mut churn.with, ground)?;
         if let Some(tree) = &mut churn.tree {
             read_template("churn", &mut tree.template, ground)?;
         }
@@ -341,6 +341,7 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
     }
     if let Some(script) = &mut scenario.script {
         read_template("script", &mut script.template, ground)?;
+        read_companions("script", &mut script.with, ground)?;
         super::manifests::complete_script(script, &manifests).map_err(|problem| ("script", problem))?;
     }
     let found = super::objects::of(scenario, &manifests, &webhooks);
@@ -363,14 +364,18 @@ pub(super) fn read_template(
 }
 
 /// Replaces file names in the key `with` of `churn` by the objects in the files.
-fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result<(), (&'static str, String)> {
+fn read_companions(
+    section: &'static str,
+    with: &mut Vec<serde_json::Value>,
+    ground: &Ground,
+) -> Result<(), (&'static str, String)> {
     let mut all = Vec::new();
     for one in with.drain(..) {
         let serde_json::Value::String(file) = &one else {
             all.push(one);
             continue;
         };
-        let fail = |why: String| ("churn", format!("`with: {file}`: {why}"));
+        let fail = |why: String| (section, format!("`with: {file}`: {why}"));
         let text = ground.text(Path::new(file), BYTES_MAX).map_err(fail)?;
         let objects: Vec<serde_json::Value> =
             serde_saphyr::from_multiple(&text.text).map_err(|error| fail(text.problem(&error)))?;
@@ -385,7 +390,7 @@ fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result
             "`with`: there are {}; at most {COMPANIONS_MAX}: the rest goes into `controlPlane.manifests`",
             all.len()
         );
-        return Err(("churn", problem));
+        return Err((section, problem));
     }
     *with = all;
     Ok(())

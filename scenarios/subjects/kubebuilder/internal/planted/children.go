@@ -31,6 +31,9 @@ var unheard sync.Map
 // CreateOrUpdate writes a Deployment as [controllerutil.CreateOrUpdate] does. With the mistake, the Deployment has a generated name and is
 // looked up by its labels in the cache, so that a reconcile that comes too early creates another one.
 func CreateOrUpdate(ctx context.Context, c client.Client, servers *appsv1.Deployment, mutate controllerutil.MutateFn) error {
+	if err := roll(ctx, c, servers); err != nil {
+		return err
+	}
 	if !generateNameDuplicates.on {
 		_, err := controllerutil.CreateOrUpdate(ctx, c, servers, mutate)
 		return err

@@ -24,6 +24,8 @@ func Primary(right predicate.Predicate) predicate.Predicate {
 		}
 	case statusOnEveryReconcile.on:
 		return predicate.ResourceVersionChangedPredicate{}
+	case rollsAtResync.on:
+		return noticeResyncs()
 	}
 	return right
 }

@@ -34,6 +34,8 @@ func Reconciler(inner reconcile.Reconciler) reconcile.Reconciler {
 			}
 			return result, err
 		})
+	case rollsEachHour.on:
+		return eachHour(inner)
 	case requeueWithoutBackOff.on:
 		return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			result, err := inner.Reconcile(ctx, req)
