@@ -121,6 +121,9 @@ pub struct Found {
     pub healing: Vec<String>,
     /// The course of the shrunk trial, one line each.
     pub story: Vec<String>,
+    /// The course of a play without the disturbances, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// The scenario file that shows the cause, and the command that plays it.
     pub scenario: Option<String>,
     pub play: Option<String>,
@@ -307,6 +310,7 @@ pub(crate) mod tests {
             odds: Odds::of(4, 5),
             healing: vec!["Healed by a restart of the program.".to_owned()],
             story: vec!["1.2 s create of pods default/a".to_owned()],
+            without: vec!["1.3 s create of pods default/a".to_owned()],
             scenario: Some("hunt-1.yaml".to_owned()),
             play: Some("longhaul soak hunt-1.yaml".to_owned()),
         }

@@ -27,10 +27,11 @@ mod overlay;
 pub(crate) mod points;
 mod reference;
 pub(crate) mod schedule;
+mod story;
 mod trial;
 mod undisturbed;
 
-use confirm::{Confirmed, References, all_signs, confirm, story};
+use confirm::{Confirmed, References, all_signs, confirm};
 use disturb::{Disturbance, Fits, HOLD_MS};
 use operations::Operations;
 use overlay::{Trial, is_command};
@@ -110,7 +111,8 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
             result.reference = baseline(&known.reference);
             let failed = known.failed.iter();
             result.notes.extend(failed.map(|why| format!("A play without disturbances failed: {why}")));
-            result.findings = known.findings.iter().map(|sign| undisturbed(sign, &known)).collect();
+            let of_sign = |sign| undisturbed(sign, &known, &player.operations);
+            result.findings = known.findings.iter().map(of_sign).collect();
             let player = Arc::new(player);
             Box::pin(search(choice, &player, known, began, &mut result, say)).await;
         }
@@ -312,8 +314,9 @@ impl Course<'_> {
             self.causes.retain(|(cause, ..)| !cause.is_like(sign));
             return;
         };
-        let Confirmed { trial, odds, sign, also, played, healing } = *confirmed;
-        let saved = save(self.choice, &self.player.operations, &trial, &sign);
+        let Confirmed { trial, odds, sign, also, played, reference, healing } = *confirmed;
+        let operations = &self.player.operations;
+        let saved = save(self.choice, operations, &trial, &sign);
         let (scenario, play) = match saved {
             Ok(path) => (Some(path.clone()), Some(format!("{} soak {}", crate::started_as(), crate::quoted(&path)))),
             Err(error) => {
@@ -330,7 +333,8 @@ impl Course<'_> {
             trials: 1,
             odds,
             healing,
-            story: story(&played, trial.extent),
+            story: story::of_trial(&played, operations, trial.extent),
+            without: story::without(&reference.writes, operations, trial.extent),
             scenario,
             play,
             sign,

@@ -46,8 +46,9 @@ pub struct Counts {
     pub failed: u64,
     /// Number of all objects that were created, including those before the start of the subject.
     pub objects_total: u64,
-    /// Number of recreations that were not needed, because another client had created the object again.
-    pub made_by_others: u64,
+    /// Number of writes that were not needed or not possible, because another client had created or deleted the object
+    /// first.
+    pub others_first: u64,
 }
 
 /// A running script; dropping the value stops it, and the objects stay.
@@ -75,8 +76,13 @@ impl Script {
         let record = plan.records_writes().then(Mutex::default);
         let shared = Arc::new(Shared { record, ..Shared::default() });
         let awaited = plan.config().steps.iter().filter_map(|step| Some(step.when.as_ref()?.hit.clone())).collect();
-        let writer =
-            Arc::new(Writer { client, plan: plan.clone(), shared: Arc::clone(&shared), number: AtomicU64::new(0) });
+        let writer = Arc::new(Writer {
+            client,
+            plan: plan.clone(),
+            shared: Arc::clone(&shared),
+            number: AtomicU64::new(0),
+            present: Mutex::default(),
+        });
         let worker = Worker { writer, waiting: VecDeque::new(), under_way: JoinSet::new(), is_over: false };
         let engine = Engine::start("script", worker, Arc::default()).map_err(|error| no_thread(&error))?;
         let filled = engine.ask(Fill).await.unwrap_or_else(|| Err(Failure::invalid("its worker has ended".to_owned())));
@@ -201,6 +207,8 @@ struct Writer {
     shared: Arc<Shared>,
     /// The number of the next write; the write's contents begin with this number.
     number: AtomicU64,
+    /// The paths of the named objects that the script created and did not delete.
+    present: Mutex<BTreeSet<String>>,
 }
 
 impl Writer {
@@ -237,6 +245,9 @@ impl Writer {
         while let Some(done) = tasks.join_next().await {
             done.map_err(|error| Failure::invalid(error.to_string()))??;
         }
+        let collection = self.plan.resource().path_in(&self.plan.config().namespace);
+        let named = self.plan.config().objects.iter().map(|name| format!("{collection}/{name}"));
+        self.present.lock().extend(named);
         Ok(())
     }
 
@@ -273,18 +284,23 @@ impl Writer {
         Ok(())
     }
 
-    /// Creates an object. For `recreate`, waits while a finalizer holds the deleted object. `None` if another client created
-    /// an object of the same name after the deletion: that is an act of the subject, which a judge decides, and no failure of
-    /// the script.
-    async fn create(&self, collection: &str, target: &Target<'_>, object: &Value) -> Result<Option<Reply>, Failure> {
+    /// Creates an object. For `recreate`, waits while a finalizer holds the deleted object. `None` if another client created an
+    /// object of the same name first: that is an act of the subject, which a judge decides, and no failure of the script.
+    async fn create(
+        &self,
+        verb: Verb,
+        collection: &str,
+        target: &Target<'_>,
+        object: &Value,
+    ) -> Result<Option<Reply>, Failure> {
         let limit = Instant::now() + FINALIZERS_LIMIT;
         loop {
             let reply = self.client.create(collection, object).await?;
-            let Some(deleted) = target.deleted.as_deref().filter(|_| reply.status == http::StatusCode::CONFLICT) else {
+            if verb != Verb::Recreate || reply.status != http::StatusCode::CONFLICT {
                 return Ok(Some(reply));
-            };
+            }
             let existing = self.client.read(&format!("{collection}/{}", target.name)).await?;
-            if existing.metadata().is_ok_and(|metadata| metadata.uid != deleted) {
+            if existing.metadata().is_ok_and(|metadata| target.deleted.as_ref() != Some(&metadata.uid)) {
                 return Ok(None);
             }
             if Instant::now() >= limit {
@@ -303,19 +319,27 @@ impl Writer {
         self.shared.counts.lock().planned += 1;
         let (method, reply) = match verb {
             Verb::Create | Verb::Recreate => {
-                ("POST", self.create(&collection, &target, &look.create(namespace, name, content)).await)
+                ("POST", self.create(verb, &collection, &target, &look.create(namespace, name, content)).await)
             }
             Verb::Update => ("PATCH", self.client.merge(&path, &look.update(namespace, name, content)).await.map(Some)),
             Verb::Delete | Verb::DeleteCollection => ("DELETE", self.client.delete(&path).await.map(Some)),
         };
-        let outcome = reply.and_then(|reply| match reply {
+        // An object of the script that is not there was deleted by another client: a judge decides whether that was right.
+        let is_gone =
+            |reply: &Reply| reply.status == http::StatusCode::NOT_FOUND && self.present.lock().contains(&path);
+        let outcome = reply.and_then(|reply| match reply.filter(|reply| !is_gone(reply)) {
             Some(reply) => accepted(&reply, method, &path).map(|()| Some(reply)),
             None => Ok(None),
         });
         let Some(reply) = outcome.inspect_err(|_| self.shared.counts.lock().failed += 1)? else {
-            self.shared.counts.lock().made_by_others += 1;
+            self.shared.counts.lock().others_first += 1;
             return Ok(None);
         };
+        match verb {
+            Verb::Create | Verb::Recreate => _ = self.present.lock().insert(path),
+            Verb::Delete => _ = self.present.lock().remove(&path),
+            Verb::Update | Verb::DeleteCollection => {}
+        }
         let place = (self.plan.place(), name.to_owned());
         let write = match verb {
             Verb::Create | Verb::Recreate => writes::written(Change::Added, place, &reply),

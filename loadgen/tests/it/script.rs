@@ -104,7 +104,21 @@ async fn a_recreation_that_another_client_makes_first_does_not_end_the_script() 
     until("the script went on", || script.counts().updated == 1).await;
     assert!(script.refused().is_none(), "{:?}", script.refused());
     let counts = script.counts();
-    assert_eq!((counts.deleted, counts.created, counts.made_by_others, counts.failed), (1, 0, 1, 0));
+    assert_eq!((counts.deleted, counts.created, counts.others_first, counts.failed), (1, 0, 1, 0));
+}
+
+/// A step whose object another client has deleted does not end the script.
+#[tokio::test]
+async fn an_object_that_another_client_deletes_does_not_end_the_script() {
+    let kube = Kube::start().await;
+    let steps = r#"{"at": "0s", "create": "c"}, {"at": "200ms", "update": "c"}, {"at": "200ms", "update": "a"}"#;
+    let mut script = Script::start(plan(steps), &kube.api()).await.unwrap();
+    script.begin(Instant::now());
+    until("it is created", || script.counts().created == 1).await;
+    kube.state.lock().call("DELETE", "/api/v1/namespaces/lab/configmaps/c", &serde_json::Value::Null);
+    until("the script went on", || script.counts().updated == 1).await;
+    assert!(script.refused().is_none(), "{:?}", script.refused());
+    assert_eq!(script.counts().others_first, 1);
 }
 
 #[tokio::test]

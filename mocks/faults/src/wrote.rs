@@ -148,7 +148,9 @@ mod tests {
     async fn writes_of_other_programs_do_not_count() {
         let faults = Faults::new(1);
         faults.target_everybody();
-        let one = fault(json!({"name": "http-error", "on": "create", "userAgent": "manager", "when": {"write": {"verb": "create", "resource": "pods"}, "side": "before"}}));
+        let one = fault(
+            json!({"name": "http-error", "on": "create", "userAgent": "manager", "when": {"write": {"verb": "create", "resource": "pods"}, "side": "before"}}),
+        );
         faults.await_writes([(FaultId(3), one)]);
         faults.written(&create("jane", "a"), Side::Before).await;
         assert!(faults.take_fired().is_empty());

@@ -122,6 +122,12 @@ pub fn hunt_markdown(hunt: &Hunt) -> String {
         for line in &found.story {
             let _ = writeln!(text, "- {}", escaped(line));
         }
+        if !found.without.is_empty() {
+            let _ = writeln!(text, "\nWithout the disturbance:\n");
+        }
+        for line in &found.without {
+            let _ = writeln!(text, "- {}", escaped(line));
+        }
         let _ = writeln!(text, "\n</details>\n");
     }
     let _ = writeln!(text, "### What was covered\n");

@@ -290,6 +290,7 @@ impl Course<'_> {
             odds,
             healing: Vec::new(),
             story: last.story,
+            without: Vec::new(),
             scenario,
             play,
         });

@@ -33,8 +33,6 @@ const HOLD_MIN_MS: u64 = 250;
 /// Number of plays after whose event the sign must be absent, and of replays that must show it without the event.
 const HEALED_PLAYS: u32 = 3;
 const HEALED_FAILED_MIN: u32 = 4;
-/// Number of writes before and after the disturbance in a story.
-const STORY_MAX: usize = 40;
 
 /// A confirmed sign with its smallest trial.
 #[derive(Debug, Clone)]
@@ -45,6 +43,8 @@ pub(crate) struct Confirmed {
     pub(crate) sign: Sign,
     pub(crate) also: Vec<Sign>,
     pub(crate) played: Played,
+    /// The reference with the same operations.
+    pub(crate) reference: Arc<Reference>,
     /// The events after which the end is right, each a sentence.
     pub(crate) healing: Vec<String>,
 }
@@ -210,7 +210,7 @@ async fn replay(
     let (mut signs, place, played) = shown?;
     let sign = signs.remove(place);
     let odds = Odds::of(failed, plays);
-    Some(Confirmed { trial: trial.clone(), odds, sign, also: signs, played, healing: Vec::new() })
+    Some(Confirmed { trial: trial.clone(), odds, sign, also: signs, played, reference, healing: Vec::new() })
 }
 
 /// Plays a trial several times at once.
@@ -241,23 +241,6 @@ fn smaller(trial: &Trial, fewer_operations: bool) -> Vec<Trial> {
         }
     }
     all
-}
-
-/// The course of a play: the operations, and the subject's writes in order of time.
-pub(crate) fn story(played: &Played, extent: Extent) -> Vec<String> {
-    let mut lines = vec![format!("Operations: {}.", extent.describe())];
-    let writes = &played.audit.writes;
-    for write in writes.iter().take(STORY_MAX) {
-        let seconds = write.t_ms as f64 / 1000.0;
-        let plural = write.resource.split('.').next().unwrap_or_default();
-        let sub = if write.subresource.is_empty() { String::new() } else { format!("/{}", write.subresource) };
-        let fields = if write.fields.is_empty() { String::new() } else { format!(" ({})", write.fields.join(", ")) };
-        lines.push(format!("{seconds:.2} s: {} {plural}{sub} {}{fields} → {}", write.verb, write.object, write.status));
-    }
-    if writes.len() > STORY_MAX {
-        lines.push(format!("… and {} more writes", writes.len() - STORY_MAX));
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -121,6 +121,19 @@ impl Operations {
         (phases, WARM_UP_MS + steady_ms + quiet_ms)
     }
 
+    /// The steps of a trial with their times in milliseconds, for people.
+    pub(crate) fn planned(&self, extent: Extent) -> Vec<(u64, String)> {
+        let script = self.script(extent);
+        let steps = script["steps"].as_array().into_iter().flatten().filter_map(Value::as_object);
+        let step = |step: &Map<String, Value>| {
+            let at = serde_json::from_value::<units::Span>(step.get("at")?.clone()).ok()?;
+            let verbs = ["create", "update", "delete", "recreate", "deleteCollection"];
+            let (verb, of) = verbs.into_iter().find_map(|verb| Some((verb, step.get(verb)?)))?;
+            Some((at.as_millis(), format!("{verb} {}", of.as_str().map_or_else(|| of.to_string(), str::to_owned))))
+        };
+        steps.filter_map(step).collect()
+    }
+
     /// The time after all operations and disturbances, in milliseconds.
     pub(crate) fn loaded_ms(&self) -> u64 {
         self.loaded_ms

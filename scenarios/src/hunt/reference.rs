@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::audit::{Audit, Changes, is_ignored};
+use super::audit::{Audit, Changes, Write, is_ignored};
 use super::normal::{self, Leaves};
 use super::points::{Point, points};
 
@@ -29,7 +29,12 @@ pub(crate) struct Reference {
     pub(crate) unsteady: usize,
     /// The watched resources, sorted.
     pub(crate) watched: Vec<String>,
+    /// The first writes of one play, for people.
+    pub(crate) writes: Vec<Write>,
 }
+
+/// Maximum number of writes for people.
+const WRITES_MAX: usize = 200;
 
 impl Reference {
     /// Derives the reference from at least two plays.
@@ -37,6 +42,8 @@ impl Reference {
         let plays: Vec<BTreeMap<String, Leaves>> = audits.iter().map(|audit| normal::objects(&audit.objects)).collect();
         let (points, unsteady) = points(audits);
         let mut reference = Self { plays: audits.len(), points, unsteady, ..Self::default() };
+        let first = audits.first().map(|audit| audit.writes.as_slice()).unwrap_or_default();
+        reference.writes.extend(first.iter().take(WRITES_MAX).cloned());
         let keys: BTreeSet<&String> = plays.iter().flat_map(BTreeMap::keys).collect();
         for key in keys {
             let same: Vec<&Leaves> = plays.iter().filter_map(|play| play.get(key)).collect();

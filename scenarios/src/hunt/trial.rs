@@ -3,13 +3,14 @@
 //! Owns the files of a trial, its time limit, and what a trial's result means. The files are removed after the trial,
 //! so the disk usage of a hunt is bounded.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use reports::hunt::{Sign, What};
 use reports::judge::{Judgement, Verdict};
+use reports::record::{FaultRow, file};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,8 @@ use super::overlay::Trial;
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Largest audit of a trial, in bytes.
 const AUDIT_MAX: u64 = 64 << 20;
+/// Maximum number of events of faults that are kept.
+const EVENTS_MAX: usize = 100;
 /// Longest text of a sign, in characters.
 const TEXT_MAX: usize = 600;
 
@@ -47,6 +50,8 @@ pub(crate) struct Played {
     pub(crate) audit: Audit,
     /// The broken budgets that are signs of a bug.
     pub(crate) judged: Vec<Sign>,
+    /// The first events of faults, for people.
+    pub(crate) faults: Vec<FaultRow>,
 }
 
 /// How a trial ended.
@@ -92,7 +97,12 @@ impl Player {
             None => Ok(Outcome::Interrupted),
             Some(Err(why)) => Ok(Outcome::Broken(why)),
             Some(Ok(output)) => match serde_json::from_slice::<Judgement>(&output.stdout) {
-                Ok(judgement) => outcome(&judgement, &audit),
+                Ok(judgement) => outcome(&judgement, &audit).map(|mut outcome| {
+                    if let Outcome::Played(played) = &mut outcome {
+                        played.faults = events(&folder.join("run").join(file::FAULTS));
+                    }
+                    outcome
+                }),
                 Err(_) => Err(crate::itself::last_words(&output)),
             },
         }
@@ -124,7 +134,14 @@ fn outcome(judgement: &Judgement, audit: &Path) -> Result<Outcome, String> {
     if let Some(why) = &audit.lacks {
         return Ok(Outcome::Broken(format!("its audit is incomplete: {why}")));
     }
-    Ok(Outcome::Played(Box::new(Played { audit, judged })))
+    Ok(Outcome::Played(Box::new(Played { audit, judged, faults: Vec::new() })))
+}
+
+/// The first events of faults in a record; none if they cannot be read, because they are only for people.
+fn events(path: &Path) -> Vec<FaultRow> {
+    let Ok(file) = std::fs::File::open(path) else { return Vec::new() };
+    let lines = std::io::BufReader::new(file.take(AUDIT_MAX)).lines().map_while(Result::ok);
+    lines.filter_map(|line| serde_json::from_str(&line).ok()).take(EVENTS_MAX).collect()
 }
 
 fn read(path: &Path) -> Result<Audit, String> {

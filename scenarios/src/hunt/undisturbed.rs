@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use reports::hunt::{Baseline, Found, Odds, Sign};
 
 use super::audit::{self, is_ignored};
-use super::confirm::{QUIET_FACTOR, all_of, story};
-use super::operations::{Extent, QUIET_MS};
+use super::confirm::{QUIET_FACTOR, all_of};
+use super::operations::{Extent, Operations, QUIET_MS};
 use super::overlay::Trial;
 use super::points::Signature;
 use super::reference::Reference;
+use super::story;
 use super::trial::{Outcome, Played, Player};
 
 /// Number of plays without disturbances.
@@ -141,7 +142,7 @@ pub(super) fn baseline(reference: &Reference) -> Baseline {
 }
 
 /// A finding that needs no disturbance.
-pub(super) fn undisturbed(sign: &Sign, known: &Known) -> Found {
+pub(super) fn undisturbed(sign: &Sign, known: &Known, operations: &Operations) -> Found {
     let place = known.findings.iter().position(|one| one.is_like(sign)).unwrap_or(0);
     let plays = u32::try_from(known.plays.len()).unwrap_or(0);
     let shown = known.plays.iter().find(|played| played.judged.iter().any(|one| one.is_like(sign)));
@@ -154,7 +155,8 @@ pub(super) fn undisturbed(sign: &Sign, known: &Known) -> Found {
         trials: known.times[place],
         odds: Odds::of(known.times[place], plays),
         healing: Vec::new(),
-        story: shown.map(|played| story(played, Extent::ALL)).unwrap_or_default(),
+        story: shown.map(|played| story::of_trial(played, operations, Extent::ALL)).unwrap_or_default(),
+        without: Vec::new(),
         scenario: None,
         play: None,
     }

@@ -49,6 +49,7 @@ mod tests {
         found.title = "<script>alert(1)</script>".to_owned();
         let page = hunt_html(&hunt(vec![found.clone(), found])).unwrap();
         assert_eq!(page.matches("play it").count(), 2);
+        assert!(page.contains("Without it") && page.contains("1.3 s create"));
         assert!(page.contains("hold own") && page.contains("create of pods"));
         assert!(!page.contains("<script>alert"), "text from outside is escaped");
         assert!(!page.contains("http://") && !page.contains("https://"), "the page fetches nothing");
