@@ -47,7 +47,7 @@ struct Case {
     again: bool,
 }
 
-static CASES: [Case; 5] = [
+static CASES: [Case; 6] = [
     Case { name: "a gate", forgetful: false, inputs: &[], codes: &[0, 2, 3], prints: "", again: true },
     Case {
         name: "a gate with a program that forgets deletions",
@@ -79,6 +79,14 @@ static CASES: [Case; 5] = [
         inputs: &[("suite", "true"), ("seeds", "2")],
         codes: &[2],
         prints: "::error title=longhaul::The verdict is inconclusive.",
+        again: false,
+    },
+    Case {
+        name: "a hunt in a suite that writes nothing",
+        forgetful: false,
+        inputs: &[("suite", "true"), ("hunt", "1")],
+        codes: &[3],
+        prints: "nothing to disturb",
         again: false,
     },
 ];
