@@ -21,6 +21,7 @@ pub(crate) mod audit;
 mod compare;
 mod confirm;
 pub(crate) mod disturb;
+pub(crate) mod files;
 pub(crate) mod normal;
 mod operations;
 mod overlay;
@@ -34,22 +35,18 @@ mod undisturbed;
 use confirm::{Confirmed, References, all_signs, confirm};
 use disturb::{Disturbance, Fits, HOLD_MS};
 use operations::Operations;
-use overlay::{Trial, is_command};
+use overlay::{Trial, is_command, processes};
 use points::{Signature, counted};
 use schedule::{Planned, Search, Stage};
 use trial::{Outcome, Played, Player};
 use undisturbed::{Known, REFERENCES, baseline, references, undisturbed};
 
-/// The files of a result.
-pub(crate) const FILES: [&str; 4] = ["hunt.html", "hunt.md", "hunt.json", "junit.xml"];
 /// Number of failed trials in a row after which a hunt ends: something is wrong with the machine.
 const BROKEN_MAX: u32 = 8;
 /// Maximum number of findings; a subject with more needs its first ones mended.
 const FINDINGS_MAX: usize = 20;
 /// Maximum number of course hashes that are remembered.
 const SHAPES_MAX: usize = 100_000;
-/// Maximum number of saved findings in one folder.
-const FILES_MAX: u32 = 1000;
 /// Interval of progress lines.
 const SAY_EVERY: Duration = Duration::from_secs(15);
 /// Settings from the command line.
@@ -74,7 +71,7 @@ pub(crate) struct Choice {
     pub(crate) out: PathBuf,
 }
 
-/// Hunts, and writes the result.
+/// Hunts, and writes the result. A result that cannot be written says so, and is returned all the same.
 pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn Fn(String) + Sync)) -> Result<Hunt> {
     let began = Instant::now();
     let started_at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -127,7 +124,11 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
     result.findings.sort_by(|one, other| {
         other.odds.failed.cmp(&one.odds.failed).then_with(|| one.sign.what.cmp(&other.sign.what))
     });
-    write(&choice.out, &result)?;
+    if let Err(error) = files::write(&choice.out, &result) {
+        let why = format!("the result could not be written: {error:#}.");
+        result.notes.push(why.clone());
+        result.ending = Ending::Stopped { why };
+    }
     Ok(result)
 }
 
@@ -169,8 +170,9 @@ async fn search(
     let kills = is_command(&choice.file);
     // Timeouts of minutes pass in seconds if the program's clock is faster, and only a long hold outlasts them.
     let hold_ms = if choice.is_hurried { 2 * HOLD_MS } else { HOLD_MS };
-    let fits = Fits { kills, clock: choice.clock && kills, requests: true, hold_ms };
-    let search = Search::new(choice.seed, &reference.points, &reference.watched, fits);
+    let processes = processes(&choice.file);
+    let fits = Fits { kills, clock: choice.clock && kills, requests: true, hold_ms, processes };
+    let search = Search::new(choice.seed, &reference.points, &reference.watched, &fits);
     let singles = u32::try_from(search.singles()).unwrap_or(u32::MAX);
     say(format!("{singles} single disturbances; {} trials at once …", choice.jobs));
     let mut course = Course {
@@ -316,7 +318,7 @@ impl Course<'_> {
         };
         let Confirmed { trial, odds, sign, also, played, reference, healing } = *confirmed;
         let operations = &self.player.operations;
-        let saved = save(self.choice, operations, &trial, &sign);
+        let saved = files::save(self.choice, operations, &trial, &sign);
         let (scenario, play) = match saved {
             Ok(path) => (Some(path.clone()), Some(format!("{} soak {}", crate::started_as(), crate::quoted(&path)))),
             Err(error) => {
@@ -340,7 +342,7 @@ impl Course<'_> {
             sign,
         });
         // A full disk or a kill must not lose the findings so far.
-        let _ = write(&self.choice.out, result);
+        let _ = files::write(&self.choice.out, result);
     }
 
     fn progress(&self, began: Instant, findings: usize) -> String {
@@ -369,38 +371,4 @@ fn shape(played: &Played) -> u64 {
         key.hash(&mut hasher);
     }
     hasher.finish()
-}
-
-/// Saves the smallest trial of a finding beside the user's file, under a free name; returns the path.
-fn save(choice: &Choice, operations: &Operations, trial: &Trial, sign: &Sign) -> Result<String> {
-    let path = Path::new(&choice.path);
-    let target = free_name(path.parent().unwrap_or(Path::new("")), "yaml")?;
-    let name = target.file_stem().and_then(|stem| stem.to_str()).unwrap_or("hunt");
-    let mut scenario = trial.saved(&choice.file, operations, name, sign);
-    scenario.insert("seed".to_owned(), choice.seed.into());
-    let text = serde_saphyr::to_string(&Value::Object(scenario)).context("the scenario has no YAML form")?;
-    std::fs::write(&target, text).with_context(|| format!("failed to write {}", target.display()))?;
-    Ok(target.display().to_string())
-}
-
-/// A free name `hunt-N.ENDING` in a folder.
-pub(crate) fn free_name(folder: &Path, ending: &str) -> Result<PathBuf> {
-    let mut names = (1..FILES_MAX).map(|number| folder.join(format!("hunt-{number}.{ending}")));
-    names.find(|path| !path.exists()).with_context(|| format!("there are too many files hunt-N.{ending}: remove some"))
-}
-
-/// Writes the result in all its forms.
-pub(crate) fn write(folder: &Path, hunt: &Hunt) -> Result<()> {
-    let json = serde_json::to_string_pretty(hunt).context("failed to write the result as JSON")? + "\n";
-    let texts = [
-        reports::render::hunt_html(hunt)?,
-        reports::render::hunt_markdown(hunt),
-        json,
-        reports::render::hunt_junit(hunt)?,
-    ];
-    for (name, text) in FILES.into_iter().zip(texts) {
-        let path = folder.join(name);
-        std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
-    }
-    Ok(())
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
+use super::process::KillKeys;
 use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
@@ -65,9 +66,10 @@ impl DriftKeys {
     }
 }
 
-/// The process whose clock the fault changes; `None` means all processes of the subject.
+/// The process that the fault affects; `None` means all processes of the subject.
 pub fn process_of(fault: &Fault) -> Option<String> {
-    fault.keys::<JumpKeys>().process.or_else(|| fault.keys::<DriftKeys>().process)
+    let of_clock = || fault.keys::<JumpKeys>().process.or_else(|| fault.keys::<DriftKeys>().process);
+    of_clock().or_else(|| fault.keys::<KillKeys>().process)
 }
 
 pub(super) const JUMP: Row =

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use units::Span;
 
-use crate::hunt::{Choice, FILES, hunt};
+use crate::hunt::files::FILES;
+use crate::hunt::{Choice, hunt};
 use crate::out::{err, out};
 use crate::scenario::{ControlPlaneKind, Outside, Source};
 use crate::signals::stoppable;
@@ -76,7 +77,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8> {
         out!("{}", super::json(&result)?);
     } else {
         out!("{}", reports::render::hunt_text(&result).trim_end());
-        out!("page: {}", choice.out.join(FILES[0]).display());
+        let page = choice.out.join(FILES[0]);
+        if page.is_file() {
+            out!("page: {}", page.display());
+        }
     }
     Ok(result.exit_code())
 }

@@ -125,8 +125,8 @@ impl Course<'_> {
                 "The manager is not named, so only watches were disturbed: see `--manager-agent` and `--manager-user`.";
             self.result.notes.push(note.to_owned());
         }
-        let fits = Fits { kills: false, clock: false, requests, hold_ms: HOLD_MS };
-        let mut search = Search::new(limits.seed, &points, &watched, fits);
+        let fits = Fits { kills: false, clock: false, requests, hold_ms: HOLD_MS, processes: Vec::new() };
+        let mut search = Search::new(limits.seed, &points, &watched, &fits);
         self.result.coverage.singles.1 = u32::try_from(search.singles()).unwrap_or(u32::MAX);
         err!("longhaul: {} points, {} single disturbances", points.len(), search.singles());
         let mut said = Instant::now();
@@ -200,6 +200,10 @@ impl Course<'_> {
             judged: false,
             ..self.suite.clone()
         };
+        // A suite that ends early writes no results, and those of the run before must not count.
+        for file in &suite.results {
+            let _ = std::fs::remove_file(file);
+        }
         let how = if disturbances.is_empty() { How::WithoutFaults } else { How::Again };
         let played = suite.play(self.seed, how, &mut self.signals).await?;
         let view = View::of(&played, &self.suite.manager);
@@ -320,7 +324,7 @@ impl Course<'_> {
     fn save(&self, disturbances: &[Disturbance]) -> Result<(String, String)> {
         let faults: Vec<Value> = disturbances.iter().flat_map(Disturbance::faults).collect();
         let text = serde_saphyr::to_string(&Value::Array(faults)).context("the faults have no YAML form")?;
-        let path = crate::hunt::free_name(Path::new(""), "faults.yaml")?;
+        let path = crate::hunt::files::free_name(Path::new(""), "faults.yaml")?;
         std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
         let path = path.display().to_string();
         let suite = Suite { written: Some(path.clone()), ..self.suite.clone() };
@@ -337,9 +341,9 @@ impl Course<'_> {
         let rows = self.disturbances.iter().map(|(name, (trials, hits))| ((*name).to_owned(), *trials, *hits));
         self.result.coverage.disturbances = rows.collect();
         std::fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
-        crate::hunt::write(folder, &self.result)?;
+        crate::hunt::files::write(folder, &self.result)?;
         out!("{}", reports::render::hunt_text(&self.result).trim_end());
-        let page: PathBuf = folder.join(crate::hunt::FILES[0]);
+        let page: PathBuf = folder.join(crate::hunt::files::FILES[0]);
         out!("page: {}", page.display());
         Ok(self.result.exit_code())
     }

@@ -43,6 +43,8 @@ pub(crate) enum Kind {
     Slow,
     /// The process is killed after the write and starts again.
     Kill,
+    /// One of several processes is killed after the write and starts again.
+    KillOne(String),
     /// The process is killed after the write, and its first lists are older than what it had seen.
     KillOld,
     /// An hour of its own clock passes at once.
@@ -50,7 +52,7 @@ pub(crate) enum Kind {
 }
 
 /// The abilities of a run, and the length of a hold in milliseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Fits {
     /// Whether the run can kill the subject and start it again.
     pub(crate) kills: bool,
@@ -59,6 +61,8 @@ pub(crate) struct Fits {
     /// Whether the subject's requests are known, so that they can be disturbed as well as watches.
     pub(crate) requests: bool,
     pub(crate) hold_ms: u64,
+    /// The names of the subject's processes, if there are several.
+    pub(crate) processes: Vec<String>,
 }
 
 /// A disturbance at one occurrence of a point.
@@ -88,14 +92,15 @@ impl Kind {
             Self::ServerError => "error of the server",
             Self::Slow => "slow answers",
             Self::Kill => "stop after a write",
+            Self::KillOne(_) => "stop one process",
             Self::KillOld => "go back in time",
             Self::Time => "time",
         }
     }
 
     /// The kinds that fit a point, for a subject that watches these resources.
-    pub(crate) fn fitting(point: &Signature, watched: &[String], fits: Fits) -> Vec<Self> {
-        let Fits { kills, clock, requests, .. } = fits;
+    pub(crate) fn fitting(point: &Signature, watched: &[String], fits: &Fits) -> Vec<Self> {
+        let Fits { kills, clock, requests, .. } = *fits;
         let is_watched = watched.contains(&point.resource);
         let mut kinds = Vec::new();
         if is_watched {
@@ -110,6 +115,7 @@ impl Kind {
         kinds.extend(watched.iter().filter(|other| is_custom(other)).cloned().map(Self::Absent));
         if kills {
             kinds.extend([Self::Kill, Self::KillOld]);
+            kinds.extend(fits.processes.iter().cloned().map(Self::KillOne));
         }
         if clock {
             kinds.push(Self::Time);
@@ -146,9 +152,13 @@ impl Kind {
         matches!(self, Self::KillOld | Self::OldList(_))
     }
 
-    /// Whether the disturbance kills the process.
-    pub(crate) fn kills(&self) -> bool {
-        matches!(self, Self::Kill | Self::KillOld)
+    /// Number of processes that the disturbance ends, for a subject with so many processes.
+    pub(crate) fn ends(&self, processes: usize) -> usize {
+        match self {
+            Self::Kill | Self::KillOld => processes,
+            Self::KillOne(_) => 1,
+            _ => 0,
+        }
     }
 }
 
@@ -195,6 +205,7 @@ impl Disturbance {
                 json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": "300ms", "for": lasts, "when": before}),
             ],
             Kind::Kill => vec![kill()],
+            Kind::KillOne(process) => vec![json!({"name": "process-kill", "process": process, "when": after})],
             Kind::KillOld => {
                 let mut old =
                     json!({"name": "stale-view", "connections": "new", "age": format!("{AGE_MS}ms"), "for": lasts});
@@ -237,6 +248,9 @@ impl Disturbance {
             Kind::ServerError => format!("{first} is refused once with 500: etcd changes its leader."),
             Kind::Slow => format!("From {at} on, such answers take 300 ms for {ms} ms: a busy API server."),
             Kind::Kill => format!("The process is killed after {at} and starts again: out of memory."),
+            Kind::KillOne(process) => {
+                format!("The process `{process}` is killed after {at} and starts again: a leader is lost.")
+            }
             Kind::KillOld => format!(
                 "The process is killed after {at} and starts again; for {ms} ms it reads a state {AGE_MS} ms old: an API server that lags."
             ),
@@ -255,7 +269,10 @@ fn is_custom(resource: &str) -> bool {
 pub(crate) mod tests {
     use super::*;
 
-    const ALL: Fits = Fits { kills: true, clock: true, requests: true, hold_ms: HOLD_MS };
+    fn fits() -> Fits {
+        let processes = vec!["a".to_owned(), "b".to_owned()];
+        Fits { kills: true, clock: true, requests: true, hold_ms: HOLD_MS, processes }
+    }
 
     pub(crate) fn point(verb: &str, resource: &str) -> Signature {
         Signature { verb: verb.to_owned(), resource: resource.to_owned(), ..Signature::default() }
@@ -271,7 +288,7 @@ pub(crate) mod tests {
     fn disturbances_are_faults_of_the_catalogue() {
         let watched = ["pods".to_owned(), "caches.example.com".to_owned()];
         for verb in ["create", "update", "patch", "delete"] {
-            let kinds = Kind::fitting(&point(verb, "pods"), &watched, ALL);
+            let kinds = Kind::fitting(&point(verb, "pods"), &watched, &fits());
             assert!(kinds.len() >= 14, "{}", kinds.len());
             for kind in kinds {
                 let disturbance = at(kind, verb);
@@ -295,11 +312,11 @@ pub(crate) mod tests {
 
     #[test]
     fn only_what_can_be_seen_is_held() {
-        let fits = Fits { kills: false, clock: false, ..ALL };
-        let kinds = Kind::fitting(&point("create", "pods"), &[], fits);
+        let weak = Fits { kills: false, clock: false, ..fits() };
+        let kinds = Kind::fitting(&point("create", "pods"), &[], &weak);
         assert_eq!(kinds, [Kind::LoseAnswer, Kind::AnswerTimeout, Kind::ServerError, Kind::Slow]);
         let watched = ["pods".to_owned(), "caches.example.com".to_owned()];
-        let watches = Kind::fitting(&point("create", "pods"), &watched, Fits { requests: false, ..ALL });
+        let watches = Kind::fitting(&point("create", "pods"), &watched, &Fits { requests: false, ..fits() });
         assert_eq!(watches, [Kind::HoldOwn, Kind::Replay, Kind::HoldOther("caches.example.com".to_owned())]);
     }
 }

@@ -39,12 +39,13 @@ impl Trial {
         scenario.insert("phases".to_owned(), phases);
         scenario.insert("script".to_owned(), operations.script(self.extent));
         let mut faults: Vec<Value> = self.disturbances.iter().flat_map(Disturbance::faults).collect();
-        let mut kills = self.disturbances.iter().filter(|disturbance| disturbance.kind.kills()).count();
+        // A kill ends each process once, and the harness starts it again.
+        let of_all = processes(file).len().max(1);
+        let mut kills: usize = self.disturbances.iter().map(|disturbance| disturbance.kind.ends(of_all)).sum();
         if self.restarts {
-            faults.push(
-                json!({"name": "process-kill", "at": format!("{}ms", operations.loaded_ms() - RESTART_BEFORE_MS)}),
-            );
-            kills += 1;
+            let at = format!("{}ms", operations.loaded_ms().saturating_sub(RESTART_BEFORE_MS));
+            faults.push(json!({"name": "process-kill", "at": at}));
+            kills += of_all;
         }
         scenario.insert("faults".to_owned(), Value::Array(faults));
         scenario.insert("budgets".to_owned(), json!({}));
@@ -114,6 +115,14 @@ pub(crate) fn is_command(file: &Map<String, Value>) -> bool {
     file.get("subject").is_some_and(|subject| !subject["command"].is_null())
 }
 
+/// The names of the subject's processes, if there are several.
+pub(crate) fn processes(file: &Map<String, Value>) -> Vec<String> {
+    let listed = file.get("subject").and_then(|subject| subject["command"]["processes"].as_array());
+    let names = listed.into_iter().flatten().filter_map(|process| process["name"].as_str().map(str::to_owned));
+    let names: Vec<String> = names.collect();
+    if names.len() > 1 { names } else { Vec::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::disturb::Kind;
@@ -141,7 +150,7 @@ mod tests {
     fn a_trial_is_a_scenario() {
         let operations = Operations::of(&file()).unwrap();
         for kind in [Kind::HoldOwn, Kind::Hide, Kind::Conflict, Kind::Time, Kind::KillOld] {
-            let kills = kind.kills();
+            let kills = kind.ends(1) > 0;
             let trial = Trial { disturbances: vec![at(kind, "update")], ..Trial::reference(4000) };
             let (scenario, length_ms) = trial.scenario(&file(), &operations);
             let scenario = parse(scenario);

@@ -54,7 +54,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn new(seed: u64, points: &[Point], watched: &[String], fits: Fits) -> Self {
+    pub(crate) fn new(seed: u64, points: &[Point], watched: &[String], fits: &Fits) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let (mut all, mut occurrences) = (Vec::new(), Vec::new());
         for point in points {
@@ -148,12 +148,12 @@ mod tests {
     use super::super::disturb::tests::point;
     use super::*;
 
-    const FITS: Fits = Fits { kills: false, clock: false, requests: true, hold_ms: 2000 };
+    const FITS: Fits = Fits { kills: false, clock: false, requests: true, hold_ms: 2000, processes: Vec::new() };
 
     fn search(seed: u64) -> Search {
         let of = |verb, resource| Point { signature: point(verb, resource), occurrences: 3 };
         let points = [of("create", "pods"), of("update", "caches.x")];
-        Search::new(seed, &points, &["pods".to_owned(), "caches.x".to_owned()], FITS)
+        Search::new(seed, &points, &["pods".to_owned(), "caches.x".to_owned()], &FITS)
     }
 
     fn trials(search: &mut Search, count: usize) -> Vec<Planned> {
@@ -203,6 +203,6 @@ mod tests {
 
     #[test]
     fn without_points_there_is_no_trial() {
-        assert!(Search::new(1, &[], &[], FITS).next().is_none());
+        assert!(Search::new(1, &[], &[], &FITS).next().is_none());
     }
 }

@@ -419,7 +419,7 @@ impl<'a> Conductor<'a> {
     async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
         self.processes(now_ms).await?;
-        self.world.kills.running(self.stage()?.subject.pids());
+        self.world.kills.running(self.stage()?.subject.named_pids());
         if let Some(how) = self.world.plane.ended() {
             return Err(Halt::Broken(anyhow::anyhow!("the control plane is gone: {how}")));
         }

@@ -272,7 +272,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
         return problem_in("faults", place(index), text);
     }
     for (index, fault) in scenario.faults.iter().enumerate() {
-        if let Some(text) = of_clock(scenario, fault)
+        if let Some(text) = of_process(scenario, fault)
             .or_else(|| of_certificate(scenario, fault))
             .or_else(|| of_children(scenario, fault))
         {
@@ -301,13 +301,11 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The reason why a fault of the clock would not affect any process; `None` if it affects one.
-fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
-    if fault.name.row().family != mock_faults::Family::Clock {
-        return None;
-    }
+/// The reason why a fault of processes or their clocks would not affect any process; `None` if it affects one.
+fn of_process(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     let kind = scenario.subject.profile();
-    if !kind.is_started {
+    let is_clock = fault.name.row().family == mock_faults::Family::Clock;
+    if is_clock && !kind.is_started {
         return Some(format!(
             "only a subject that the run starts can have its own clock, and `{}` is not started: use `command`",
             kind.name

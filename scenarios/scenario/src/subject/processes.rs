@@ -67,6 +67,15 @@ impl Processes {
         }
     }
 
+    /// The IDs of the running processes with their names in the scenario, without their descendants.
+    pub fn named_pids(&self) -> Vec<(Option<String>, u32)> {
+        if let Self::Ours(all) = self {
+            let running = all.iter().filter(|one| one.is_here());
+            return running.map(|one| (one.launch.name.clone(), one.running.pid())).collect();
+        }
+        self.pids().into_iter().map(|pid| (None, pid)).collect()
+    }
+
     /// A process that has ended and is not waiting for a restart.
     pub fn exited(&mut self) -> Option<Exit> {
         match self {

@@ -1,0 +1,76 @@
+//! The files of a hunt: the result in all its forms, and the saved findings.
+//!
+//! Owns their names. A file is replaced whole, so a full disk keeps the result that was written before.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use reports::hunt::{Hunt, Sign};
+use serde_json::Value;
+
+use super::Choice;
+use super::operations::Operations;
+use super::overlay::Trial;
+
+/// The files of a result.
+pub(crate) const FILES: [&str; 4] = ["hunt.html", "hunt.md", "hunt.json", "junit.xml"];
+/// Maximum number of saved findings in one folder.
+const SAVED_MAX: u32 = 1000;
+
+/// Saves the smallest trial of a finding beside the user's file, under a free name; returns the path.
+pub(super) fn save(choice: &Choice, operations: &Operations, trial: &Trial, sign: &Sign) -> Result<String> {
+    let path = Path::new(&choice.path);
+    let target = free_name(path.parent().unwrap_or(Path::new("")), "yaml")?;
+    let name = target.file_stem().and_then(|stem| stem.to_str()).unwrap_or("hunt");
+    let mut scenario = trial.saved(&choice.file, operations, name, sign);
+    scenario.insert("seed".to_owned(), choice.seed.into());
+    let text = serde_saphyr::to_string(&Value::Object(scenario)).context("the scenario has no YAML form")?;
+    std::fs::write(&target, text).with_context(|| format!("failed to write {}", target.display()))?;
+    Ok(target.display().to_string())
+}
+
+/// A free name `hunt-N.ENDING` in a folder.
+pub(crate) fn free_name(folder: &Path, ending: &str) -> Result<PathBuf> {
+    let mut names = (1..SAVED_MAX).map(|number| folder.join(format!("hunt-{number}.{ending}")));
+    names.find(|path| !path.exists()).with_context(|| format!("there are too many files hunt-N.{ending}: remove some"))
+}
+
+/// Writes the result in all its forms.
+pub(crate) fn write(folder: &Path, hunt: &Hunt) -> Result<()> {
+    let json = serde_json::to_string_pretty(hunt).context("failed to write the result as JSON")? + "\n";
+    let texts = [
+        reports::render::hunt_html(hunt)?,
+        reports::render::hunt_markdown(hunt),
+        json,
+        reports::render::hunt_junit(hunt)?,
+    ];
+    for (name, text) in FILES.into_iter().zip(texts) {
+        let path = folder.join(name);
+        replace(folder, &path, &text).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn replace(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+    let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+    fresh.write_all(text.as_bytes())?;
+    fresh.persist(path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A failed write keeps the earlier file and leaves no other file.
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hunt.md");
+        replace(folder.path(), &path, "first").unwrap();
+        assert!(replace(&folder.path().join("absent"), &path, "second").is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(free_name(folder.path(), "md").unwrap(), folder.path().join("hunt-1.md"));
+    }
+}
