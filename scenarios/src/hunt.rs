@@ -33,7 +33,7 @@ mod trial;
 mod undisturbed;
 
 use confirm::{Confirmed, References, all_signs, confirm};
-use disturb::{Disturbance, Fits, HOLD_MS};
+use disturb::{Disturbance, Fits, HOLD_MS, Kind};
 use operations::Operations;
 use overlay::{Trial, is_command, processes};
 use points::{Signature, counted};
@@ -43,6 +43,8 @@ use undisturbed::{Known, REFERENCES, baseline, references, undisturbed};
 
 /// Number of failed trials in a row after which a hunt ends: something is wrong with the machine.
 const BROKEN_MAX: u32 = 8;
+/// Number of failed trials with another clock, without one that succeeded, after which the clock is left alone.
+const CLOCK_FAILED_MAX: u32 = 2;
 /// Maximum number of findings; a subject with more needs its first ones mended.
 const FINDINGS_MAX: usize = 20;
 /// Maximum number of course hashes that are remembered.
@@ -156,6 +158,9 @@ struct Course<'a> {
     coverage: Coverage,
     broken_in_a_row: u32,
     why_broken: Option<String>,
+    /// Number of failed trials with another clock.
+    clock_failed: u32,
+    notes: Vec<String>,
 }
 
 async fn search(
@@ -190,6 +195,8 @@ async fn search(
         coverage: Coverage { singles: (0, singles), ..Coverage::default() },
         broken_in_a_row: 0,
         why_broken: None,
+        clock_failed: 0,
+        notes: Vec::new(),
     };
     let mut said = Instant::now();
     loop {
@@ -208,6 +215,7 @@ async fn search(
             say(course.progress(began, result.findings.len()));
         }
     }
+    result.notes.append(&mut course.notes);
     if let Some(why) = course.why_broken.take() {
         result.ending = Ending::Stopped { why };
     }
@@ -252,8 +260,12 @@ impl Course<'_> {
             }
             Outcome::Broken(why) => {
                 self.coverage.broken += 1;
-                self.broken_in_a_row += 1;
                 say(format!("a trial failed: {why}"));
+                if planned.disturbances.iter().any(|one| one.kind == Kind::Time) {
+                    self.clock_fails(&why);
+                    return;
+                }
+                self.broken_in_a_row += 1;
                 if self.broken_in_a_row >= BROKEN_MAX {
                     self.why_broken = Some(format!("{BROKEN_MAX} trials in a row failed. The last one: {why}"));
                 }
@@ -297,6 +309,19 @@ impl Course<'_> {
             let confirmed = Box::pin(confirm(&player, &references, &known, &trial, &sign, kills, ends)).await;
             Done::Confirmed(sign, names, confirmed.map(Box::new))
         });
+    }
+
+    /// Handles a failed trial with another clock: a machine may forbid that for every process.
+    fn clock_fails(&mut self, why: &str) {
+        self.clock_failed += 1;
+        let name = Kind::Time.name();
+        let ever = self.disturbances.contains_key(name);
+        if ever || self.clock_failed != CLOCK_FAILED_MAX {
+            return;
+        }
+        let left = u32::try_from(self.search.leave_out(name)).unwrap_or(0);
+        self.coverage.singles.1 -= (left + self.clock_failed).min(self.coverage.singles.1);
+        self.notes.push(format!("The program's clock was not changed, because such trials failed: {why}"));
     }
 
     /// Adds a confirmed finding to the result, or forgets a cause that no replay showed.

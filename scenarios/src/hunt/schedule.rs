@@ -77,6 +77,17 @@ impl Search {
         self.all.len()
     }
 
+    /// Leaves out a kind of disturbance from now on. Returns the number of single disturbances that were left.
+    pub(crate) fn leave_out(&mut self, name: &str) -> usize {
+        let before = self.singles.len();
+        self.singles.retain(|one| one.kind.name() != name);
+        let kept = self.all.drain(..).zip(self.occurrences.drain(..)).filter(|(one, _)| one.kind.name() != name);
+        let (all, occurrences) = kept.collect::<Vec<_>>().into_iter().unzip();
+        (self.all, self.occurrences) = (all, occurrences);
+        self.parents.retain(|parent| parent.iter().all(|one| one.kind.name() != name));
+        before - self.singles.len()
+    }
+
     /// The next trial; `None` if nothing can be disturbed.
     pub(crate) fn next(&mut self) -> Option<Planned> {
         if let Some(single) = self.singles.pop_front() {
@@ -199,6 +210,17 @@ mod tests {
             next.iter().filter(|trial| kinds(trial)[..2] == [parent[0].kind.clone(), parent[1].kind.clone()]);
         assert!(extended.count() > 15);
         assert!(next.iter().all(|trial| trial.disturbances.len() <= TOGETHER_MAX));
+    }
+
+    /// A kind that is left out comes in no later trial.
+    #[test]
+    fn a_kind_that_is_left_out_does_not_come_again() {
+        let mut search = search(1);
+        let singles = search.singles();
+        let left = search.leave_out(Kind::Slow.name());
+        assert_eq!((left, search.singles()), (2, singles - 2));
+        let next = trials(&mut search, singles + 30);
+        assert!(next.iter().flat_map(|trial| &trial.disturbances).all(|one| one.kind != Kind::Slow));
     }
 
     #[test]
