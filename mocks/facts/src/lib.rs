@@ -11,8 +11,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod back_off;
 mod looks;
 
+pub use back_off::{BACK_OFF_MAX_MS, back_off_ms, longest_back_off_ms};
 pub use looks::{Looks, number, seek};
 
 /// The kind of a change of an object.

@@ -40,6 +40,8 @@ pub(super) struct Object {
     pub told_ms: Option<u64>,
     /// When a write of the subject to the object was last refused with a status after which a right client tries again.
     pub refused_ms: Option<u64>,
+    /// Number of such refusals since the subject last reported the object.
+    pub refused_times: u64,
     pub newest_committed: Order,
     pub created: Option<Order>,
     pub first_revision: Option<u128>,
@@ -108,6 +110,14 @@ impl Object {
     pub fn waits_since_ms(&self) -> Option<u64> {
         let first = self.pending.front().map(|version| version.t_ms);
         if self.collapsed.count > 0 { Some(self.collapsed.first_t_ms) } else { first }
+    }
+
+    /// Whether writes of the subject to the object were refused so often that the subject may still wait for its next
+    /// try.
+    pub fn may_wait_at(&self, now_ms: u64) -> bool {
+        let since = |t_ms: u64| now_ms.saturating_sub(t_ms);
+        self.refused_times > 0
+            && self.refused_ms.is_some_and(|t_ms| since(t_ms) < facts::longest_back_off_ms(self.refused_times))
     }
 
     pub fn has_revision(&self, revision: &Revision) -> bool {

@@ -23,6 +23,9 @@ mod given_up;
 /// Maximum number of versions of one object that a restore undid and that the ledger remembers. An observation of a
 /// version beyond this number counts as a phantom, which is one wrong row in the record.
 const UNDONE_PER_OBJECT: usize = 1024;
+/// Why a version is not missed although the subject has not reported it.
+const WAITS: &str =
+    "writes of the subject to its object were refused many times in a row, and it may still wait before the next one";
 
 #[derive(Debug)]
 pub(super) struct Objects {
@@ -183,11 +186,13 @@ impl Objects {
     pub fn refused(&mut self, full_name: &FullName, t_ms: u64) {
         if let Some(object) = self.by_name.get(full_name).and_then(|uid| self.by_uid.get_mut(uid)) {
             object.refused_ms = object.refused_ms.max(Some(t_ms));
+            object.refused_times += 1;
         }
     }
 
     /// Notes that the subject reported an object. Returns whether a new process reports this object for the first time.
     fn told_of(&mut self, seen: &Observation) -> bool {
+        self.by_uid.get_mut(&seen.uid).into_iter().for_each(|object| object.refused_times = 0);
         let Some(restart) = &mut self.restart else {
             self.by_uid.get_mut(&seen.uid).into_iter().for_each(|object| object.told_ms = Some(seen.t_ms));
             return false;
@@ -274,6 +279,7 @@ impl Objects {
             last_told: None,
             told_ms: None,
             refused_ms: None,
+            refused_times: 0,
             newest_committed: commit.order,
             created: (commit.change == Change::Added).then_some(commit.order),
             first_revision: commit.revision.as_str().parse().ok(),
@@ -501,9 +507,10 @@ impl Objects {
             hidden_ms.is_some_and(|ended_ms| version.came_ms.saturating_add(deadline_ms) >= ended_ms)
         };
         let object = self.by_uid.get_mut(uid).expect("found above");
+        let is_waiting = object.may_wait_at(now_ms);
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;
-        tally.count(if unobservable { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
+        tally.count(if unobservable || is_waiting { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
         tally.unnamed += collapsed;
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
@@ -511,9 +518,10 @@ impl Objects {
         let (old, young): (VecDeque<Version>, _) = all.partition(|version| version.t_ms < until_ms);
         object.pending = young;
         let missed = collapsed + old.iter().filter(|version| version.change != Change::Deleted).count() as u64;
-        if missed > 0 && !unobservable && object.newest_seen.is_none() {
+        if missed > 0 && !unobservable && !is_waiting && object.newest_seen.is_none() {
             tally.counts.unseen += 1;
         }
+        tally.counts.queued += if is_waiting && !unobservable { missed } else { 0 };
         for version in old {
             self.open.remove(&version.order);
             self.overdue_deletions.remove(&version.order);
@@ -526,6 +534,7 @@ impl Objects {
                     (Outcome::IdentitySwap, "the next object of this name was reported as an update")
                 }
                 Change::Deleted => (Outcome::Ghost, ""),
+                _ if is_waiting => (Outcome::Unobservable, WAITS),
                 _ if object.newest_seen.is_none() => (Outcome::Missed, "no version of this object was observed"),
                 _ => (Outcome::Missed, ""),
             };

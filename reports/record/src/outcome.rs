@@ -76,7 +76,7 @@ pub struct EventCounts {
     /// watch was interrupted.
     pub unobservable: u64,
     /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue, or soon after a
-    /// write of the subject to them was refused.
+    /// write of the subject to them was refused, or that wait at the end after many refused writes.
     pub queued: u64,
 }
 

@@ -2,11 +2,14 @@
 //! operator without mistakes has no finding.
 
 use std::path::Path;
+use std::process::Stdio;
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
+use crate::interrupt::wait_for;
 use crate::operator::project;
-use crate::support::longhaul;
+use crate::support::{has_python, longhaul};
 
 /// A file as `longhaul init` writes it: program, flags and a template.
 const FILE: &str = include_str!("../files/kubebuilder-hunt.yaml");
@@ -73,4 +76,40 @@ fn a_program_that_does_not_start_is_said_at_once() {
     let why = result["ending"]["why"].as_str().unwrap();
     assert!(why.starts_with("without any disturbance, a play failed") && why.contains("longhaul soak"), "{why}");
     assert_eq!(result["coverage"]["trials"], 0);
+}
+
+/// After Ctrl-C a hunt writes its result, and no process of it is left.
+#[test]
+#[ignore = "slow"]
+fn an_interrupted_hunt_keeps_its_result_and_leaves_no_process() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("operator.py");
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small_operator.py"), &program).unwrap();
+    let text = format!(
+        "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 5s, drain: 2s}}\nsubject: {{command: [python3, {}, \
+         label], witness: {{kind: status}}}}\nchurn: {{resource: packages.longhaul.dev/v1alpha1, population: 1, rate: 1/s}}\n",
+        program.display()
+    );
+    std::fs::write(folder.path().join("x.yaml"), text).unwrap();
+    let arguments = ["hunt", "x.yaml", "--output", "out", "--quiet", "--json", "--jobs", "2", "--no-clock"];
+    let child = longhaul(&arguments).current_dir(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+    wait_for("a trial of the search", || folder.path().join("out/trials/trial-5").exists().then_some(()));
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    let kept = std::fs::read(folder.path().join("out/hunt.json")).unwrap();
+    let result: Value = serde_json::from_slice(&kept).unwrap();
+    assert_eq!(result["ending"]["how"], "interrupted", "{result:#}");
+    assert!(!folder.path().join("out/trials").exists(), "the files of trials are gone");
+    let place = folder.path().to_str().unwrap().as_bytes().to_vec();
+    let is_left = |entry: std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.windows(place.len()).any(|part| part == place).then(|| String::from_utf8_lossy(&line).into_owned())
+    };
+    let left: Vec<String> = std::fs::read_dir("/proc").unwrap().flatten().filter_map(is_left).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -233,3 +233,21 @@ fn what_is_deleted_soon_after_a_refused_write_is_not_missed() {
     }
     assert_eq!((ledger.counts().missed, ledger.counts().queued), (2, 1));
 }
+
+/// At the end of a run, a subject whose writes were refused many times in a row may still wait for its next try. One whose
+/// writes were refused a few times does not wait so long, and one that has succeeded since does not wait.
+#[test]
+fn what_waits_after_many_refused_writes_is_not_missed() {
+    let mut ledger = ledger();
+    for (uid, revision) in [("waits", 1), ("few", 2), ("never", 3), ("healed", 4)] {
+        commit(&mut ledger, 100, uid, revision);
+    }
+    for (uid, times) in [("waits", 14), ("few", 5), ("healed", 14)] {
+        (0..times).for_each(|number| ledger.refused(RESOURCE, "default", uid, 1000 + number));
+    }
+    observe(&mut ledger, 2000, "healed", 4);
+    commit(&mut ledger, 3000, "healed", 105);
+    let _ = ledger.finish(40_000).count();
+    let counts = ledger.counts();
+    assert_eq!((counts.missed, counts.unobservable, counts.queued), (3, 1, 1));
+}

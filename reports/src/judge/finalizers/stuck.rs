@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use facts::{BACK_OFF_MAX_MS, back_off_ms, longest_back_off_ms};
+
 use crate::budgets::Events;
 use crate::judge::rule::{Findings, Name, Rule, Section, Verdict, Word};
 use crate::record::{Hanging, Held, PutOn, Record, Refusals};
@@ -15,17 +17,8 @@ use crate::words::{count, counted, millis};
 /// The shortest default deadline of an observation, in milliseconds, for a record without intervals.
 const DEADLINE_MIN_MS: u64 = 5000;
 
-/// The back-off of client-go, and so of every controller of controller-runtime: 5 ms after an object's first failure,
-/// doubled after each further failure, up to a maximum (`DefaultTypedControllerRateLimiter` in
-/// `util/workqueue/default_rate_limiters.go`).
-const BACK_OFF_MS: u64 = 5;
-const BACK_OFF_MAX_MS: u64 = 1_000_000;
 /// If at most this share of the objects with refused writes hang, the subject repeats refused writes: one in so many.
 const FEW: u64 = 20;
-/// Number of failures, in addition to refused writes, that a controller may have had for each object. Examples of such
-/// failures are a failed read, or a refused child with another name.
-const UNSEEN: u64 = 3;
-
 pub(super) struct Stuck;
 
 impl Rule for Stuck {
@@ -56,7 +49,7 @@ impl Rule for Stuck {
 /// Whether a client with client-go's back-off may still wait for its next try.
 fn waits(row: &Held, read_ms: u64) -> bool {
     row.refusals.as_ref().is_some_and(|refusals| {
-        let known = back_off_ms(refusals.times.saturating_add(UNSEEN));
+        let known = longest_back_off_ms(refusals.times);
         read_ms.saturating_sub(refusals.last_ms) < known.max(doubled_ms(refusals).unwrap_or(0))
     })
 }
@@ -64,11 +57,6 @@ fn waits(row: &Held, read_ms: u64) -> bool {
 /// The longest wait that doubled pauses suggest. A try starts up to a quarter later, because it waits in the queue.
 fn doubled_ms(refusals: &Refusals) -> Option<u64> {
     refusals.wait_ms.map(|wait| wait.saturating_add(wait / 4).min(BACK_OFF_MAX_MS))
-}
-
-fn back_off_ms(failures: u64) -> u64 {
-    let doubled = u32::try_from(failures).ok().and_then(|failures| 1u64.checked_shl(failures)).unwrap_or(u64::MAX);
-    BACK_OFF_MS.saturating_mul(doubled).min(BACK_OFF_MAX_MS)
 }
 
 fn told(waiting: &[Held], first: &Held) -> String {
