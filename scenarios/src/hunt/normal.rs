@@ -2,7 +2,7 @@
 //!
 //! Owns which values can never be equal in two plays. Does no I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -16,6 +16,10 @@ const OF_PLAY: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "mana
 const COUNTERS: [&str; 2] = ["observedGeneration", "uid"];
 /// Keys that identify the items of a list.
 const IDENTITIES: [&str; 4] = ["type", "name", "key", "containerPort"];
+/// The length of the generated part of a name, and its characters (`SimpleNameGenerator` in
+/// `k8s.io/apiserver/pkg/storage/names`).
+const GENERATED_LENGTH: usize = 5;
+const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
 /// Maximum number of leaves of one object.
 const LEAVES_MAX: usize = 4096;
 
@@ -24,9 +28,14 @@ pub(crate) type Leaves = BTreeMap<String, Value>;
 
 /// The objects of a play by resource, namespace and name. Objects with generated names are numbered.
 pub(crate) fn objects(all: &[Object]) -> BTreeMap<String, Leaves> {
+    let prefixes: BTreeSet<&str> = all
+        .iter()
+        .filter_map(|one| one.object["metadata"]["generateName"].as_str())
+        .filter(|it| !it.is_empty())
+        .collect();
     let mut named: BTreeMap<String, Vec<Leaves>> = BTreeMap::new();
     for Object { resource, object } in all.iter().filter(|one| !is_ignored(&one.resource)) {
-        named.entry(key(resource, object)).or_default().push(leaves(object));
+        named.entry(key(resource, object)).or_default().push(leaves(object, &prefixes));
     }
     let mut keyed = BTreeMap::new();
     for (key, mut same) in named {
@@ -57,7 +66,7 @@ fn key(resource: &str, object: &Value) -> String {
     }
 }
 
-fn leaves(object: &Value) -> Leaves {
+fn leaves(object: &Value, prefixes: &BTreeSet<&str>) -> Leaves {
     let mut object = object.clone();
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.retain(|key, _| !OF_PLAY.contains(&key.as_str()));
@@ -67,7 +76,39 @@ fn leaves(object: &Value) -> Leaves {
     }
     let mut leaves = Leaves::new();
     walk(&object, String::new(), &mut leaves);
+    if !prefixes.is_empty() {
+        leaves.values_mut().for_each(|value| mask(value, prefixes));
+    }
     leaves
+}
+
+/// Replaces generated names in a text, or in the texts of a list. An object may name others that are gone.
+fn mask(value: &mut Value, prefixes: &BTreeSet<&str>) {
+    match value {
+        Value::String(text) => {
+            if let Some(masked) = masked(text, prefixes) {
+                *text = masked;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, prefixes)),
+        _ => {}
+    }
+}
+
+/// A text without the generated parts of its names; `None` if it has none.
+fn masked(text: &str, prefixes: &BTreeSet<&str>) -> Option<String> {
+    let generated = |word: &str| {
+        let (prefix, end) = word.split_at_checked(word.len().checked_sub(GENERATED_LENGTH)?)?;
+        let is_name = prefixes.contains(prefix) && end.chars().all(|one| GENERATED.contains(one));
+        is_name.then(|| format!("{prefix}*"))
+    };
+    let words: Vec<&str> = text.split(' ').collect();
+    let masked: Vec<Option<String>> = words.iter().map(|word| generated(word)).collect();
+    if masked.iter().all(Option::is_none) {
+        return None;
+    }
+    let words = words.into_iter().zip(masked).map(|(word, masked)| masked.unwrap_or_else(|| word.to_owned()));
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 fn walk(value: &Value, path: String, leaves: &mut Leaves) {
@@ -149,5 +190,19 @@ mod tests {
         assert_eq!(play.keys().collect::<Vec<_>>(), ["pods n/a-*#1", "pods n/a-*#2"]);
         assert_eq!(play, objects(&[pod("a-1", "1"), pod("a-2", "2")]));
         assert_eq!(resource_of("pods n/a-*#1"), "pods");
+    }
+
+    /// A generated name in the value of another object is no difference, and any other text is.
+    #[test]
+    fn generated_names_in_values_are_masked() {
+        let play = |name: &str, other: &str| {
+            let made = json!({"metadata": {"name": name, "generateName": "a-", "namespace": "n"}});
+            let status = json!({"receipt": name, "text": format!("made {name} again"), "all": [name], "other": other});
+            let owner = json!({"metadata": {"name": "o", "namespace": "n"}, "status": status});
+            objects(&[object("pods", made), object("caches.x", owner)])
+        };
+        assert_eq!(play("a-bcdf2", "x"), play("a-xz456", "x"));
+        assert_ne!(play("a-bcdf2", "a-one"), play("a-bcdf2", "a-two"), "too short");
+        assert_eq!(play("a-bcdf2", "x")["caches.x n/o"]["status.text"], "made a-* again");
     }
 }

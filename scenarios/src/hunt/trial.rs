@@ -27,7 +27,7 @@ const AUDIT_MAX: u64 = 64 << 20;
 /// Maximum number of events of faults that are kept.
 const EVENTS_MAX: usize = 100;
 /// Longest text of a sign, in characters.
-const TEXT_MAX: usize = 600;
+const TEXT_MAX: usize = 400;
 
 /// Plays trials, a limited number at once.
 pub(crate) struct Player {
@@ -158,10 +158,14 @@ fn read(path: &Path) -> Result<Audit, String> {
 
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= TEXT_MAX {
+    let length = line.chars().count();
+    if length <= TEXT_MAX {
         return line;
     }
-    line.chars().take(TEXT_MAX).chain("…".chars()).collect()
+    // The end of a program's last words names the reason.
+    let half = TEXT_MAX / 2;
+    let (head, tail) = (line.chars().take(half), line.chars().skip(length - half));
+    head.chain(" … ".chars()).chain(tail).collect()
 }
 
 #[cfg(test)]
