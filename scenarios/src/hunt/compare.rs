@@ -118,6 +118,9 @@ fn fields(reference: &Reference, play: &BTreeMap<String, Leaves>) -> Vec<Sign> {
 fn shown(value: Option<&Value>) -> String {
     let Some(value) = value else { return "absent".to_owned() };
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if text.is_empty() {
+        return "empty".to_owned();
+    }
     if text.chars().count() <= VALUE_MAX {
         return text;
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use reports::hunt::{Odds, Sign, What};
 
 use super::compare::signs;
-use super::disturb::{Disturbance, HOLD_MS};
+use super::disturb::{Disturbance, HOLD_MS, Kind};
 use super::operations::Extent;
 use super::overlay::Trial;
 use super::reference::Reference;
@@ -50,7 +50,8 @@ pub(crate) struct Confirmed {
 }
 
 /// All signs of a play, the most telling first; signs that the references have as well are left out.
-/// A subject that was shown an old state may act on it once; then only the end and the judges count.
+/// A subject that was shown an old state may act on it once; then only the end and the judges count. A status may say how
+/// long something has lasted, so after a jump of the clock no field counts.
 pub(crate) fn all_signs(
     reference: &Reference,
     known: &[Sign],
@@ -58,9 +59,11 @@ pub(crate) fn all_signs(
     disturbances: &[Disturbance],
 ) -> Vec<Sign> {
     let is_old = disturbances.iter().any(|disturbance| disturbance.kind.is_old());
+    let is_later = disturbances.iter().any(|disturbance| disturbance.kind == Kind::Time);
     let mut all = played.judged.clone();
     all.extend(signs(reference, &played.audit));
     all.retain(|sign| !is_old || !matches!(sign.what, What::Made | What::Deleted | What::Most));
+    all.retain(|sign| !is_later || sign.what != What::Field);
     all.retain(|sign| !known.iter().any(|known| known.is_like(sign)));
     all
 }
@@ -245,7 +248,6 @@ fn smaller(trial: &Trial, fewer_operations: bool) -> Vec<Trial> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disturb::Kind;
     use super::super::disturb::tests::at;
     use super::*;
 
@@ -266,5 +268,15 @@ mod tests {
         }
         assert_eq!((now.disturbances.len(), now.extent.changes), (1, 0));
         assert!(smaller(&Trial::reference(1), false).is_empty());
+    }
+
+    /// A field that differs is a sign, but not after a jump of the clock.
+    #[test]
+    fn no_field_counts_after_a_jump_of_the_clock() {
+        let play = |ready: u64| super::super::reference::tests::play(&serde_json::json!({"ready": ready}), 2);
+        let reference = Reference::of(&[play(1), play(1)]);
+        let played = Played { audit: play(2), ..Played::default() };
+        let count = |kind: Kind| all_signs(&reference, &[], &played, &[at(kind, "update")]).len();
+        assert_eq!((count(Kind::HoldOwn), count(Kind::Time)), (1, 0));
     }
 }

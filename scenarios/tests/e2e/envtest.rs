@@ -90,7 +90,7 @@ fn stale_shows_who_believes_a_cache_after_a_write() {
 /// A hunt finds the write that is based on an old cache, and the saved faults show it again. The correct suite has no finding.
 #[test]
 #[ignore = "slow: Go builds controller-runtime the first time"]
-fn a_hunt_finds_who_believes_a_cache_after_a_write() {
+fn nightly_a_hunt_finds_who_believes_a_cache_after_a_write() {
     let runs = tempfile::tempdir().unwrap();
     let hunt = ["--hunt", "--trials", "24", "--for", "3m"];
     code(runs.path(), &hunt, ["stale", "right"], 0);
