@@ -378,18 +378,11 @@ impl Choice {
             }
             let folder = format!("{}-{session}", side.letter().to_lowercase());
             Ok(Options {
-                source,
-                runs: self.out.clone(),
                 run_dir: Some(self.out.join(folder)),
                 plant: contestant.plant.clone(),
                 service,
-                keep_events: false,
-                quiet: true,
-                left_out: None,
                 counts_bytes: true,
-                repeat: self.repeat.clone(),
-                window: crate::run::Addresses::default(),
-                audit: None,
+                ..Options::new(source, self.out.clone(), self.repeat.clone())
             })
         };
         Ok([of(Side::A)?, of(Side::B)?])

@@ -113,6 +113,27 @@ pub(crate) struct Options {
     pub(crate) audit: Option<PathBuf>,
 }
 
+impl Options {
+    /// A quiet run of `source` whose record goes to a new folder in `runs`. `repeat` is the command that repeats the
+    /// run. The only place that lists the defaults of all options.
+    pub(crate) fn new(source: Source, runs: PathBuf, repeat: String) -> Self {
+        Self {
+            source,
+            runs,
+            run_dir: None,
+            plant: None,
+            service: None,
+            keep_events: false,
+            quiet: true,
+            left_out: None,
+            counts_bytes: false,
+            repeat,
+            window: Addresses::default(),
+            audit: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,

@@ -282,18 +282,15 @@ fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     let repeat = repeat(arguments, &source);
     let quiet = arguments.quiet || arguments.is_all() || (arguments.json && arguments.is_story(&source.scenario));
     Ok(Options {
-        source,
-        runs: arguments.runs.clone(),
         run_dir: arguments.run_dir.clone(),
         plant: arguments.plant.clone(),
         service,
         keep_events: arguments.keep_events,
         quiet,
         left_out,
-        counts_bytes: false,
-        repeat,
         window: run::Addresses { metrics: arguments.metrics, page: arguments.serve },
         audit: arguments.audit.clone(),
+        ..Options::new(source, arguments.runs.clone(), repeat)
     })
 }
 

@@ -183,18 +183,10 @@ impl Slowed {
             None => service = Some(script),
         }
         let options = Options {
-            source,
-            runs: options.runs.clone(),
             run_dir: Some(folder.join(format!("callgrind-{name}"))),
             plant: options.plant.clone(),
             service,
-            keep_events: false,
-            quiet: true,
-            left_out: None,
-            counts_bytes: false,
-            repeat: options.repeat.clone(),
-            window: crate::run::Addresses::default(),
-            audit: None,
+            ..Options::new(source, options.runs.clone(), options.repeat.clone())
         };
         Ok(Self { options, output })
     }

@@ -65,7 +65,7 @@ impl Conductor<'_> {
         let (said, has_asked) = unasked.look(&self.world.plane, Instant::now());
         let Some(stage) = &self.stage else { return Ok(()) };
         // An observation proves that the subject saw a version in some way. Effects of a fault are for the judges.
-        if has_asked || stage.commits_before_fault.is_some() || stage.events.counts().observations > 0 {
+        if has_asked || stage.faults.commits_before.is_some() || stage.events.counts().observations > 0 {
             self.unasked = None;
             return Ok(());
         }
