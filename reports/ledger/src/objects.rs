@@ -197,7 +197,7 @@ impl Objects {
             self.by_uid.get_mut(&seen.uid).into_iter().for_each(|object| object.told_ms = Some(seen.t_ms));
             return false;
         };
-        restart.told(seen.t_ms, self.deadline_ms);
+        restart.note_report(seen.t_ms, self.deadline_ms);
         let Some(object) = self.by_uid.get_mut(&seen.uid) else { return false };
         let before_ms = object.told_ms.replace(seen.t_ms);
         if !restart.is_after(seen.t_ms) {

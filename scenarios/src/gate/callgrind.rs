@@ -115,7 +115,7 @@ impl Counting<'_> {
         // Only the number of the plan's requests counts, not their times.
         config.rate = Rate::per_second(reviews as f64);
         let plan = stand.plan(&config, seed, Duration::from_secs(1)).await?;
-        let planned = plan.planned();
+        let planned = plan.total();
         let load = Load::saturate(plan, stand.target()?, 1).context("failed to start the load")?;
         let mut total = loadgen::admission::Interval::default();
         while total.counts.allowed + total.counts.denied + total.errors() < planned {

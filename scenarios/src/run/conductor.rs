@@ -26,6 +26,7 @@ use self::stage::{Disturbances, Observers, Rows, Stage, Subject, Witness};
 use self::unasked::Unasked;
 use super::attacks::Attacks;
 use super::audit::Auditor;
+use super::audited::AuditedRequests;
 use super::crashes::Crashes;
 use super::events::{Drained, Events};
 use super::growth::Growth;
@@ -38,7 +39,6 @@ use super::ready::{Ready, wait_until_ready};
 use super::requests::Requests;
 use super::start::SubjectPlan;
 use super::timeline::Timeline;
-use super::told::Told;
 use super::wake::Wake;
 use super::world::World;
 use crate::clock::Clock;
@@ -65,7 +65,7 @@ pub(super) struct Conductor<'a> {
     stage: Option<Stage<'a>>,
     /// Begin and end of the drain; `None` until the drain has ended.
     drained: Option<Drained>,
-    told: Told,
+    told: AuditedRequests,
     /// Checks whether the subject requests a churned resource; `None` after its first such request.
     unasked: Option<Unasked>,
     requests: Requests,
@@ -124,7 +124,7 @@ impl<'a> Conductor<'a> {
             clock: Clock::default(),
             stage: None,
             drained: None,
-            told: Told::from_now(scenario, &world.plane),
+            told: AuditedRequests::from_now(scenario, &world.plane),
             unasked: None,
             requests: Requests::new(scenario, &world.plane),
             truth: None,
@@ -224,7 +224,7 @@ impl<'a> Conductor<'a> {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
             self.writer.fault(&row)?;
         }
-        for row in Attacks::planned(self.scenario) {
+        for row in Attacks::planned_rows(self.scenario) {
             self.writer.fault(&row)?;
         }
         for index in self.stage()?.faults.active.clone() {
@@ -236,7 +236,7 @@ impl<'a> Conductor<'a> {
         let plane = &self.world.plane;
         // If no audit log shows requests, a subject without a webhook is ready when it runs.
         let mut told = self.told.clone();
-        let asked = move || told.asked(plane);
+        let asked = move || told.requests_so_far(plane);
         self.beside(wait_until_ready(ready.clone(), deadline, asked)).await??;
         self.unasked = Unasked::of(self.scenario, ready, self.told.clone(), started);
         if let Some(scraper) = &self.stage()?.observers.metrics {

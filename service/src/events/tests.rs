@@ -59,7 +59,7 @@ fn crates(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn r37_every_line_has_a_name_of_the_list() {
+fn every_line_has_a_name_of_the_list() {
     let mut files = Vec::new();
     let service = Path::new(env!("CARGO_MANIFEST_DIR"));
     for crate_folder in crates(service) {

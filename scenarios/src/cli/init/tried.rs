@@ -27,7 +27,7 @@ pub(super) fn play(source: Source, file: &Path) -> Result<u8> {
     let repeat = format!("{} soak {}", crate::started_as(), crate::quoted(&file.display().to_string()));
     let options = Options { quiet: false, ..Options::new(source, runs, repeat) };
     let directory = crate::cli::block_on(run::record(options))?;
-    let (record, judgement) = run::judged(&directory)?;
+    let (record, judgement) = run::judge_record(&directory)?;
     for line in screen(&record, &judgement, &text) {
         out::out!("{}", shown::line(&line));
     }

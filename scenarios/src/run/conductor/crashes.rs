@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use super::{Conductor, Halt};
-use crate::run::crashes::told;
+use crate::run::crashes::crash_text;
 
 impl Conductor<'_> {
     pub(super) async fn processes(&mut self, now_ms: u64) -> Result<(), Halt> {
@@ -23,8 +23,8 @@ impl Conductor<'_> {
             }
             stage.events.ledger().subject_ended(now_ms);
             stage.observers.resources.left(stage.subject.processes.pids());
-            stage.subject.log.note(&told(&row));
-            self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
+            stage.subject.log.note(&crash_text(&row));
+            self.live.say(&format!("{:>4}s {}", now_ms / 1000, crash_text(&row)));
         }
         self.pods(now_ms)?;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
@@ -45,15 +45,15 @@ impl Conductor<'_> {
             return Err(Halt::Broken(anyhow::anyhow!(why)));
         }
         if let Some(used) = pods.take_used() {
-            stage.observers.resources.told(used);
+            stage.observers.resources.report(used);
         }
         for crash in pods.take_crashes() {
             let (row, is_told) = stage.subject.crashes.of_container(now_ms, crash);
             if is_told {
                 self.writer.crash(&row)?;
             }
-            stage.subject.log.note(&told(&row));
-            self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
+            stage.subject.log.note(&crash_text(&row));
+            self.live.say(&format!("{:>4}s {}", now_ms / 1000, crash_text(&row)));
         }
         if pods.take_died() && self.clock.runs() {
             stage.events.ledger().subject_ended(now_ms);
