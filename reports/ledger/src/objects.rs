@@ -373,7 +373,6 @@ impl Objects {
         if collapsed.count > 0 {
             self.collapsed -= collapsed.count;
             tally.count(Outcome::Late, collapsed.count);
-            tally.unnamed += collapsed.count;
             tally.heal(seen.t_ms.saturating_sub(collapsed.first_t_ms));
         }
         for position in 0..=index {
@@ -511,7 +510,6 @@ impl Objects {
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;
         tally.count(if unobservable || is_waiting { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
-        tally.unnamed += collapsed;
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
         let all = std::mem::take(&mut object.pending).into_iter();
