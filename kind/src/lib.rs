@@ -31,3 +31,29 @@ pub fn misses_program(cause: &(dyn std::error::Error + 'static)) -> bool {
         || is(cause, local::Error::misses_program)
         || is(cause, node::Error::misses_program)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each error of this crate answers for itself, also as the cause of another error.
+    #[test]
+    fn every_type_of_error_says_whether_a_program_is_missing() {
+        let no_program = || local::Error::NoProgram { program: "etcd", assets: "/none".into() };
+        let theirs = || cluster::Error::Theirs { name: "x".to_owned() };
+        let missing: [&(dyn std::error::Error + 'static); 5] = [
+            &no_program(),
+            &cluster::Error::Local(no_program()),
+            &containers::Error::Missing("kind".to_owned()),
+            &guest::Error::NoKubectl,
+            &guest::Error::Containers(containers::Error::Missing("kind".to_owned())),
+        ];
+        for error in missing {
+            assert!(misses_program(error), "{error}");
+        }
+        let other: [&(dyn std::error::Error + 'static); 2] = [&theirs(), &std::fmt::Error];
+        for error in other {
+            assert!(!misses_program(error), "{error}");
+        }
+    }
+}

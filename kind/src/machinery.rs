@@ -12,10 +12,10 @@ const COMM_MAX: usize = 15;
 
 /// The processes among which the programs of a control plane are searched.
 #[derive(Debug, Clone)]
-pub struct Machinery(Place);
+pub struct Machinery(ProcessSet);
 
 #[derive(Debug, Clone)]
-enum Place {
+enum ProcessSet {
     /// All processes below a cgroup.
     Group(String),
     /// Only the processes with these program names and process ids.
@@ -25,19 +25,19 @@ enum Place {
 impl Machinery {
     /// Searches the programs of a node by the name of the node's cgroup.
     pub fn in_group(group: &str) -> Self {
-        Self(Place::Group(group.to_owned()))
+        Self(ProcessSet::Group(group.to_owned()))
     }
 
     /// Uses programs whose process ids are known.
     pub fn known(processes: impl IntoIterator<Item = (&'static str, u32)>) -> Self {
-        Self(Place::Known(processes.into_iter().collect()))
+        Self(ProcessSet::Known(processes.into_iter().collect()))
     }
 
     /// The process ids of a program on this machine, by the program's name, such as `etcd`.
     pub fn processes(&self, program: &str) -> Vec<u32> {
         match &self.0 {
-            Place::Known(all) => all.iter().filter(|(name, _)| *name == program).map(|(_, pid)| *pid).collect(),
-            Place::Group(group) => {
+            ProcessSet::Known(all) => all.iter().filter(|(name, _)| *name == program).map(|(_, pid)| *pid).collect(),
+            ProcessSet::Group(group) => {
                 let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
                 let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
                 let mut found: Vec<u32> = numbers.filter(|pid| is_of(*pid, program, group)).collect();

@@ -22,7 +22,7 @@ pub(crate) use channel::{Channel, Opening, Peer, Scratch};
 
 /// A complete answer in the buffers of its reader.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct WholeAnswer<'a> {
     pub status: u16,
     pub content_type: Option<&'a [u8]>,
     pub coding: Coding,

@@ -15,7 +15,7 @@ pub(crate) use endpoint::{CONNECT_LIMIT, Endpoint, EndpointError, TLS_LIMIT, Tls
 pub(crate) use exchange::{Body, Progress};
 pub(crate) use http1::Http1;
 
-use crate::socket::{Coding, Seen};
+use crate::socket::{Coding, WholeAnswer};
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -26,8 +26,8 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// The properties of an answer that decide whether it is valid.
-    pub(crate) fn seen(&self) -> Seen<'_> {
+    pub(crate) fn seen(&self) -> WholeAnswer<'_> {
         let content_type = self.content_type.as_deref().map(str::as_bytes);
-        Seen { status: self.status.as_u16(), content_type, coding: Coding::Identity, body: &self.body }
+        WholeAnswer { status: self.status.as_u16(), content_type, coding: Coding::Identity, body: &self.body }
     }
 }

@@ -27,7 +27,7 @@ const QUICK: Effort = Effort { rounds: 2, window: Duration::from_secs(1), paced:
 pub(crate) struct Arguments {
     /// Measure only speed or only memory.
     #[arg(long, value_name = "WHAT")]
-    only: Option<What>,
+    only: Option<Measurement>,
     /// Measure instead the cost of verifying signatures, compared with `cosign verify` if cosign is installed.
     #[arg(long, conflicts_with = "only")]
     verify: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 
 /// A measurement that can run alone.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+enum Measurement {
     /// Throughput, CPU time and latency.
     Speed,
     /// Memory with 100 and with 1,000 connections.
@@ -55,16 +55,16 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, cores: &Cores, r
         return verify::measure(&world, cores, effort, report).await;
     }
     let mut subjects = vec![subject::floor(&world, cores).await?, subject::service(&world, cores).await?];
-    if !arguments.no_digester && arguments.only != Some(What::Memory) {
+    if !arguments.no_digester && arguments.only != Some(Measurement::Memory) {
         match digester::start(&world, cores).await {
             Ok(digester) => subjects.push(digester),
             Err(missing) => println!("k8s-digester is left out: skipped: needs {missing}"),
         }
     }
-    if arguments.only != Some(What::Memory) {
+    if arguments.only != Some(Measurement::Memory) {
         measure::speed(&world, &subjects, effort, report).await?;
     }
-    if arguments.only != Some(What::Speed) {
+    if arguments.only != Some(Measurement::Speed) {
         memory::measure(&world, &subjects[..2], report).await?;
     }
     Ok(())

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::Report;
-use measure::{Effort, Part, Subject};
+use measure::{Effort, Measurement, Subject};
 
 /// Number of requests to the mock for each request to the real server, because the mock's cost per request is small.
 const WORK: usize = 10;
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Run only this measurement. Default: all measurements except `scale-…`, each of which takes minutes and prints
     /// the memory that it needs.
     #[arg(long, value_name = "PART")]
-    only: Option<Part>,
+    only: Option<Measurement>,
     /// Do not measure the real server.
     #[arg(long)]
     mock_only: bool,
@@ -65,7 +65,9 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
     let effort = Effort { only: arguments.only, ..if quick { QUICK } else { FULL } };
     scenarios::descriptors::raise(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
     let (subjects, measured) = match arguments.only {
-        None | Some(Part::Watchers | Part::Lists | Part::Events) => beside(arguments, effort).await?,
+        None | Some(Measurement::Watchers | Measurement::Lists | Measurement::Events) => {
+            beside(arguments, effort).await?
+        }
         Some(part) => {
             let has_room = scale::has_room(part, effort)?;
             let mut subjects = start(arguments, has_room).await?;

@@ -36,12 +36,12 @@ struct Cli {
     #[arg(long, hide = true, global = true)]
     bench: bool,
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<Benchmark>,
 }
 
 /// Exit code: 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(Subcommand)]
-enum What {
+enum Benchmark {
     Admission(admission::Arguments),
     Inject(inject::Arguments),
     Kube(kube::Arguments),
@@ -61,8 +61,8 @@ enum What {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match &cli.what {
-        Some(What::Floor(arguments)) => floor::serve(arguments).map(|()| true),
-        Some(What::Generate { task }) => load::ours::generate(task).map(|()| true),
+        Some(Benchmark::Floor(arguments)) => floor::serve(arguments).map(|()| true),
+        Some(Benchmark::Generate { task }) => load::ours::generate(task).map(|()| true),
         Some(what) if cli.bench => run(what, &cli),
         _ => {
             // `cargo test --all-targets` runs benchmarks without that flag.
@@ -82,21 +82,21 @@ fn main() -> ExitCode {
 
 /// Returns true if every requirement is met. If a measurement fails, the figures of earlier measurements are still
 /// written and shown.
-fn run(what: &What, cli: &Cli) -> Result<bool> {
+fn run(what: &Benchmark, cli: &Cli) -> Result<bool> {
     // This comes before there is any thread, so that all of them stay off the subject's processor.
-    let cores = if matches!(what, What::Admission(_)) { Cores::divide()? } else { Cores::shared() };
+    let cores = if matches!(what, Benchmark::Admission(_)) { Cores::divide()? } else { Cores::shared() };
     let threads = if cores.are_divided() { 1 } else { 2 };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let mut report = Report::default();
     let measured = runtime.block_on(async {
         let work = async {
             match what {
-                What::Admission(arguments) => admission::measure(arguments, cli.quick, &cores, &mut report).await,
-                What::Inject(_) => inject::measure(cli.quick, &mut report).await,
-                What::Kube(arguments) => kube::measure(arguments, cli.quick, &mut report).await,
-                What::Replicas(arguments) => replicas::measure(arguments, cli.quick, &mut report).await,
-                What::Load(arguments) => load::measure(arguments, cli.quick, &mut report).await,
-                What::Floor(_) | What::Generate { .. } => Ok(()),
+                Benchmark::Admission(arguments) => admission::measure(arguments, cli.quick, &cores, &mut report).await,
+                Benchmark::Inject(_) => inject::measure(cli.quick, &mut report).await,
+                Benchmark::Kube(arguments) => kube::measure(arguments, cli.quick, &mut report).await,
+                Benchmark::Replicas(arguments) => replicas::measure(arguments, cli.quick, &mut report).await,
+                Benchmark::Load(arguments) => load::measure(arguments, cli.quick, &mut report).await,
+                Benchmark::Floor(_) | Benchmark::Generate { .. } => Ok(()),
             }
         };
         tokio::select! {

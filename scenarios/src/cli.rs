@@ -126,7 +126,7 @@ enum Command {
     Init(init::Arguments),
     /// Show the library of scenarios and bugs, the schema of scenario files, or the programs found on this machine.
     #[command(subcommand)]
-    Show(show::What),
+    Show(show::Topic),
     /// Run real clients against documented bugs and write one table of the results; `cargo xtask matrix`.
     #[command(hide = true)]
     Matrix(matrix::Arguments),

@@ -26,7 +26,7 @@ use reports::exit;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::Command;
 
-pub(crate) use install::{Place, install, links};
+pub(crate) use install::{LinkFolder, install, links};
 use ledger::Ledger;
 pub(crate) use repeat::Repetition;
 
@@ -159,9 +159,9 @@ impl Suite {
         // Each run has a folder of its own, because `go test` reads these variables to decide whether a result may come
         // from its cache.
         let programs = tempfile::tempdir().context("failed to make a folder for the programs")?;
-        links(Place::At(programs.path()))?;
+        links(LinkFolder::At(programs.path()))?;
         let version = std::env::var(FABRIC8_VERSION).unwrap_or_default();
-        links(Place::At(&install::layout(programs.path(), &version)))?;
+        links(LinkFolder::At(&install::layout(programs.path(), &version)))?;
         let started = Instant::now();
         let (status, was_ended) = self.run(programs.path(), &record, how, signals).await?;
         let took = started.elapsed();
@@ -169,7 +169,7 @@ impl Suite {
         let ledger = Ledger::read(&record, &self.results, &session.faults, &self.manager)?;
         ledger.write(&record)?;
         let suites = code_of(status);
-        let code = if suites == exit::PASS && self.judged && !is_plain { ledger.judged() } else { suites };
+        let code = if suites == exit::PASS && self.judged && !is_plain { ledger.exit_code() } else { suites };
         let is_disturbed = is_plain || !self.has_faults() || ledger.hits > 0;
         let played = Played { seed, code, suites, was_ended, is_disturbed, began, took, ledger, record };
         page::write(self, &played, &[])?;

@@ -305,7 +305,7 @@ impl Gate<'_> {
             if index % BLOCK == 0 && self.is_over(number, index / BLOCK, began, book)? {
                 break;
             }
-            let place = slice::Place::of(seed, number, index, side);
+            let place = slice::Position::of(seed, number, index, side);
             let Some(played) = self.slice(place, stands, book).await? else { return Ok(false) };
             self.choice.say(&slice::line(&played, index as usize + 1, all));
             book.write(&Line::Slice(Box::new(played)))?;
@@ -319,7 +319,7 @@ impl Gate<'_> {
     /// Runs one slice: a short measurement of one build. `None` if the session ends early; the record has the reason.
     async fn slice(
         &mut self,
-        place: slice::Place,
+        place: slice::Position,
         stands: &mut [Testbed<'_>; 2],
         book: &mut Book,
     ) -> Result<Option<Slice>> {
@@ -378,18 +378,11 @@ impl Choice {
             }
             let folder = format!("{}-{session}", side.letter().to_lowercase());
             Ok(Options {
-                source,
-                runs: self.out.clone(),
                 run_dir: Some(self.out.join(folder)),
                 plant: contestant.plant.clone(),
                 service,
-                keep_events: false,
-                quiet: true,
-                left_out: None,
                 counts_bytes: true,
-                repeat: self.repeat.clone(),
-                window: crate::run::Addresses::default(),
-                audit: None,
+                ..Options::new(source, self.out.clone(), self.repeat.clone())
             })
         };
         Ok([of(Side::A)?, of(Side::B)?])

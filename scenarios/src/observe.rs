@@ -206,7 +206,7 @@ async fn started(
                 account(deployed, world, seen).await?;
                 continue;
             }
-            seen.mended.push(mend.told());
+            seen.mended.push(mend.text());
             apply(&mend, seen);
             continue;
         }
@@ -263,7 +263,7 @@ fn has_account(seen: &Seen) -> bool {
 async fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
     let namespace = deployed.namespace.clone().unwrap_or_else(|| "default".to_owned());
     seen.mounts.insert(PathBuf::from(ACCOUNT), Mount::ServiceAccount(namespace));
-    seen.mended.push(Mend::Account.told());
+    seen.mended.push(Mend::Account.text());
     world.mount(&seen.mounts).await
 }
 

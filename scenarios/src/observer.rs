@@ -79,7 +79,7 @@ impl Observer {
     }
 
     /// Receives the subject's resource usage that kubelets reported.
-    pub(crate) fn told(&self, used: Process) {
+    pub(crate) fn report(&self, used: Process) {
         *self.watched.told.lock() = Some(used);
     }
 

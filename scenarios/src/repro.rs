@@ -131,7 +131,7 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
         // The story is written before the reports, which show it. If the disk is too full for it, the verdict stays.
         let told = Record::open(&directory).map(|record| story(&record, &events));
         let _ = told.and_then(|lines| reports::record::tell_story(&directory, &lines));
-        let (record, judgement) = run::judged(&directory)?;
+        let (record, judgement) = run::judge_record(&directory)?;
         anyhow::Ok(outcome(&record, &judgement, &events, &directory))
     });
     let mut outcome = judged.await.context("the judge ended with a panic")??;
@@ -256,7 +256,7 @@ fn aimed(mut source: Source, play: &Play) -> Source {
 /// budget, because every run judges it: no request without progress repeats more than twice a second.
 fn promise(scenario: &mut Scenario) {
     // The service watches one kind; a bug's writes to other kinds are for clients that watch several.
-    let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
+    let follows_all = scenario.judged_resources().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
     let budgets = &mut scenario.budgets;
     if follows_all {
         budgets.requests.get_or_insert_default().blind.get_or_insert(SERVICE_BLIND_MAX);

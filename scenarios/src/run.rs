@@ -20,6 +20,7 @@ mod arrival;
 mod attach;
 mod attacks;
 mod audit;
+mod audited;
 mod calls;
 mod canary;
 mod claims;
@@ -27,7 +28,6 @@ mod clocks;
 mod conductor;
 mod conversion;
 mod crashes;
-mod crew;
 mod deploy;
 mod drift;
 mod end_state;
@@ -49,6 +49,7 @@ mod kills;
 mod listen;
 mod live;
 mod load;
+mod load_workers;
 mod manifest;
 mod manifests;
 mod mounted;
@@ -69,7 +70,6 @@ mod sized;
 mod start;
 mod testbed;
 mod timeline;
-mod told;
 mod trouble;
 mod unowned;
 mod validators;
@@ -111,6 +111,27 @@ pub(crate) struct Options {
     pub(crate) window: Addresses,
     /// The file for the audit of the run, which a hunt reads.
     pub(crate) audit: Option<PathBuf>,
+}
+
+impl Options {
+    /// A quiet run of `source` whose record goes to a new folder in `runs`. `repeat` is the command that repeats the
+    /// run. The only place that lists the defaults of all options.
+    pub(crate) fn new(source: Source, runs: PathBuf, repeat: String) -> Self {
+        Self {
+            source,
+            runs,
+            run_dir: None,
+            plant: None,
+            service: None,
+            keep_events: false,
+            quiet: true,
+            left_out: None,
+            counts_bytes: false,
+            repeat,
+            window: Addresses::default(),
+            audit: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +191,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
 }
 
 /// Judges the record in `directory` and writes its reports. If the disk is too full for the reports, the verdict stays.
-pub(crate) fn judged(directory: &Path) -> Result<(Record, Judgement)> {
+pub(crate) fn judge_record(directory: &Path) -> Result<(Record, Judgement)> {
     let (record, judgement) = read(directory)?;
     if let Err(error) = render::write_reports(directory, &record, &judgement) {
         crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error));

@@ -11,14 +11,14 @@ use crate::{cargo, seed};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The part of Longhaul to measure.
-    what: What,
+    what: Benchmark,
     /// Arguments for the benchmark, for example `--quick` or `--json FILE`; `--help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum What {
+enum Benchmark {
     /// The service's webhook, compared with a server that only reads and answers over the same TLS, and with
     /// k8s-digester if Go is installed. With `--verify`: the cost of verifying signatures, compared with `cosign
     /// verify` if cosign is installed.
@@ -47,26 +47,28 @@ enum What {
 pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = cargo::cargo();
     match arguments.what {
-        What::Admission => {
+        Benchmark::Admission => {
             cargo::build_release()?;
             command.args(["bench", "--package=scenarios", "--bench=beside", "--", "admission"])
         }
-        What::Replicas => {
+        Benchmark::Replicas => {
             cargo::build_release()?;
             command.args(["bench", "--package=scenarios", "--bench=beside", "--", "replicas"])
         }
-        What::Inject => {
+        Benchmark::Inject => {
             seed::built()?;
             cargo::build_release()?;
             command.args(["bench", "--package=scenarios", "--bench=beside", "--", "inject"])
         }
-        What::Kube => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "kube"]),
-        What::Load => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "load"]),
-        What::Reports => {
+        Benchmark::Kube => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "kube"]),
+        Benchmark::Load => command.args(["bench", "--package=scenarios", "--bench=beside", "--", "load"]),
+        Benchmark::Reports => {
             command.args(["bench", "--package=reports", "--package=ledger", "--bench=ledger", "--bench=record", "--"])
         }
-        What::Topology => command.args(["bench", "--package=service", "--features=full", "--bench=topology", "--"]),
-        What::Instructions => {
+        Benchmark::Topology => {
+            command.args(["bench", "--package=service", "--features=full", "--bench=topology", "--"])
+        }
+        Benchmark::Instructions => {
             command.args(["bench", "--package=service", "--features=full", "--bench=instructions", "--"])
         }
     };

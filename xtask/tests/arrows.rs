@@ -40,7 +40,7 @@ const CRATES: &[Crate] = &[
     one("kinds", "the table of built-in kinds, from a real API server", &["kind"], &[]),
     one("strangers", "published operators, from package registries to verdicts", &[], &[]),
     one("scenarios", "running what a run is", &[
-        "scenario", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "go-rules", "units", "facts",
+        "scenario", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-objects", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "go-rules", "units", "facts",
     ], &[]),
     one("scenario", "what a run is: its scenario, its subject, the witness of what that saw", &[
         "loadgen", "kind", "record", "mock-clock", "mock-registry", "mock-faults", "units", "facts",
@@ -259,18 +259,49 @@ fn no_role_of_the_service_uses_another() {
     }
 }
 
-/// The shared crates of the service name no role, neither in items nor in log texts.
+/// The folders of the service below which no source may name a role.
+const NAME_NO_ROLE: [&str; 4] =
+    ["service/core/src", "service/registry/src", "service/roles/contract/src", "service/src/run"];
+
+/// The shared crates of the service name no role, neither in items nor in log texts. Start, end and reload of a process
+/// name none either.
 #[test]
-fn the_core_of_the_service_names_no_role() {
+fn shared_parts_of_the_service_name_no_role() {
     let mut files = Vec::new();
-    sources(&root().join("service/core/src"), &mut files);
+    for folder in NAME_NO_ROLE {
+        sources(&root().join(folder), &mut files);
+    }
+    // These two are words of their own: files on a disk, and the validator that a question names.
+    let roles = ROLES.iter().map(|role| role.trim_start_matches("service-").replace('-', "_"));
+    let roles: Vec<_> = roles.filter(|role| !["files", "validator"].contains(&role.as_str())).collect();
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
-        // These two are words of their own: files on a disk, and the validator that a question names.
-        let roles = ROLES.iter().map(|role| role.trim_start_matches("service-").replace('-', "_"));
-        let roles: Vec<_> = roles.filter(|role| !["files", "validator"].contains(&role.as_str())).collect();
-        let named: Vec<_> = words(&text).into_iter().filter(|word| roles.iter().any(|role| role == word)).collect();
+        let is_role = |word: &str| roles.iter().any(|role| word == role || word.strip_prefix("service_") == Some(role));
+        let named: Vec<_> = words(&text).into_iter().filter(|word| is_role(word)).collect();
         assert!(named.is_empty(), "{} names {named:?}", file.display());
+    }
+}
+
+/// The reload looks up no section of the configuration: each section decides itself which settings it takes.
+#[test]
+fn the_reload_of_the_service_names_no_section() {
+    let text = std::fs::read_to_string(root().join("service/src/run/reload.rs")).unwrap();
+    let named: Vec<_> =
+        words(&text).into_iter().filter(|word| ["find", "find_mut", "process"].contains(word)).collect();
+    assert!(named.is_empty(), "{named:?}");
+}
+
+/// No program of the service keeps memory for ever to get a name: sections own their names. The program with planted
+/// bugs does, to decorate roles.
+#[test]
+fn the_service_leaks_no_memory_for_names() {
+    let mut files = Vec::new();
+    sources(&root().join("service"), &mut files);
+    files.retain(|file| !file.starts_with(root().join("service/planted")) && !file.ends_with("tests.rs"));
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        assert!(!words(text).contains(&"leak"), "{} leaks memory", file.display());
     }
 }
 

@@ -1,13 +1,13 @@
 //! Checks an answer as kube-apiserver does before it accepts the answer. Pure, without I/O; the rules are in
 //! `go_rules::admission`.
 
-use go_rules::admission::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
+use go_rules::admission::{Answer, Refusal, ReviewRequest, Unpacked, Verdict, Version, unpack};
 
 use crate::failure::{Class, Failure, MOST_BODY_BYTES};
-use crate::socket::{Coding, Seen};
+use crate::socket::{Coding, WholeAnswer};
 
 /// Reads the answer to the call with this uid. Only a mutating webhook may send a patch.
-pub(super) fn check(answer: Seen<'_>, uid: &[u8], mutating: bool) -> Result<Verdict, Failure> {
+pub(super) fn check(answer: WholeAnswer<'_>, uid: &[u8], mutating: bool) -> Result<Verdict, Failure> {
     if answer.coding == Coding::Gzip {
         let plain = match unpack(answer.body, MOST_BODY_BYTES) {
             Ok(plain) => plain,
@@ -18,10 +18,10 @@ pub(super) fn check(answer: Seen<'_>, uid: &[u8], mutating: bool) -> Result<Verd
                 return Err(Failure::invalid(format!("the body is no gzip, as its head says: {why}")));
             }
         };
-        return check(Seen { coding: Coding::Identity, body: &plain, ..answer }, uid, mutating);
+        return check(WholeAnswer { coding: Coding::Identity, body: &plain, ..answer }, uid, mutating);
     }
-    let Seen { status, content_type, body, .. } = answer;
-    let asked = Asked { uid, mutating, version: Version::V1 };
+    let WholeAnswer { status, content_type, body, .. } = answer;
+    let asked = ReviewRequest { uid, mutating, version: Version::V1 };
     go_rules::admission::verdict(Answer { status, content_type, body }, asked).map_err(|refusal| {
         let class = match refusal {
             Refusal::Status { .. } | Refusal::Empty { .. } => Class::HttpError,
@@ -49,8 +49,8 @@ mod tests {
     /// and plain text that claims to be compressed are invalid.
     #[test]
     fn compressed_answers_are_read_within_bounds() {
-        fn zipped(body: &[u8]) -> Seen<'_> {
-            Seen { status: 200, content_type: None, coding: Coding::Gzip, body }
+        fn zipped(body: &[u8]) -> WholeAnswer<'_> {
+            WholeAnswer { status: 200, content_type: None, coding: Coding::Gzip, body }
         }
         let read = |body: &[u8]| {
             check(zipped(body), UID.as_bytes(), true)
@@ -64,9 +64,9 @@ mod tests {
         let error = read(&whole[..whole.len() - 9]).unwrap_err();
         assert!(error.starts_with("invalid response: the body is no gzip, as its head says: "), "{error}");
         assert!(read(plain.as_bytes()).unwrap_err().contains("the body is no gzip"));
-        let failed = check(Seen { status: 500, ..zipped(&packed(b"oops")) }, UID.as_bytes(), true).unwrap_err();
+        let failed = check(WholeAnswer { status: 500, ..zipped(&packed(b"oops")) }, UID.as_bytes(), true).unwrap_err();
         assert_eq!(failed.text, "HTTP 500: `oops`");
-        let failed = check(Seen { status: 502, ..zipped(b"oops") }, UID.as_bytes(), true).unwrap_err();
+        let failed = check(WholeAnswer { status: 502, ..zipped(b"oops") }, UID.as_bytes(), true).unwrap_err();
         assert_eq!((failed.class, &*failed.text), (Class::HttpError, "HTTP 502: empty body"));
         let bomb = packed(&vec![b' '; MOST_BODY_BYTES + 1]);
         let error = read(&bomb).unwrap_err();
@@ -81,7 +81,7 @@ mod tests {
     fn wrong_answers_have_classes() {
         let read = |status, content_type: Option<&str>, body: &str| {
             let content_type = content_type.map(str::as_bytes);
-            let seen = Seen { status, content_type, coding: Coding::Identity, body: body.as_bytes() };
+            let seen = WholeAnswer { status, content_type, coding: Coding::Identity, body: body.as_bytes() };
             let failure = check(seen, UID.as_bytes(), true).unwrap_err();
             format!("{}: {}", failure.class.text(), failure.text)
         };

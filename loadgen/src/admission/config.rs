@@ -174,7 +174,7 @@ impl Config {
         seed: u64,
         length: Duration,
     ) -> Result<(Schedule, Option<Replayed>), Error> {
-        let Some(file) = &self.replay else { return Ok((self.planned(seed, length)?, None)) };
+        let Some(file) = &self.replay else { return Ok((self.profile_schedule(seed, length)?, None)) };
         let (recording, reviews) = Recording::read(file)?;
         let takes = recording.length();
         if takes > length {
@@ -190,7 +190,7 @@ impl Config {
         Ok((Schedule::recorded(Arc::new(recording)), Some(replayed)))
     }
 
-    fn planned(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
+    fn profile_schedule(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
         let refuse = |problem: String| {
             let key = if self.shape.is_some() { "shape" } else { "rate" };
             Err(Error::Config { key, problem })
@@ -203,7 +203,7 @@ impl Config {
         if let Some(peak) = schedule.peak().filter(|&peak| peak > highest) {
             return refuse(format!("reaches {peak:.0}/s: stay at or below `{highest}/s`"));
         }
-        if schedule.planned() == 0 {
+        if schedule.total() == 0 {
             let length_s = length.as_secs_f64();
             return refuse(format!("makes no request in {length_s:.1} s: raise the rate or lengthen the run"));
         }

@@ -22,7 +22,7 @@ use super::objects::{self, Kind};
 use super::review::Template;
 use super::truth::Truth;
 use crate::failure::Failure;
-use crate::socket::Seen;
+use crate::socket::WholeAnswer;
 
 /// How a valid answer compares with the right one.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ pub(super) fn judge_in(
     truth: &Truth,
     template: &Template,
     begun: Instant,
-    seen: Seen<'_>,
+    seen: WholeAnswer<'_>,
     uid: &[u8],
 ) -> Result<Judgement, Failure> {
     let status = seen.status;

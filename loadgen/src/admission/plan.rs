@@ -110,9 +110,9 @@ impl Plan {
     }
 
     /// The number of requests over the whole run that this generator sends.
-    pub fn planned(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         let Share { number, of } = self.share;
-        self.schedule.planned().saturating_sub(number).div_ceil(of)
+        self.schedule.total().saturating_sub(number).div_ceil(of)
     }
 
     pub fn schedule(&self) -> &Schedule {
@@ -144,7 +144,7 @@ impl Plan {
         let mut hash = Sha256::new();
         let mut known: Vec<Option<u64>> = vec![None; self.corpus.templates().len()];
         let mut used = 0_u64;
-        hash.update(self.schedule.planned().to_le_bytes());
+        hash.update(self.schedule.total().to_le_bytes());
         for (at, request) in self.clone().whole().take(FINGERPRINTED_ARRIVALS) {
             hash.update(u64::try_from(at.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
             let place = &mut known[request.template as usize];

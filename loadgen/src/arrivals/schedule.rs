@@ -58,7 +58,7 @@ impl Schedule {
     }
 
     /// The number of planned requests in the whole run.
-    pub fn planned(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         match &self.source {
             Source::Profile(profile) => profile.count(),
             Source::Recording(recording) => recording.count(),
@@ -108,7 +108,7 @@ impl Schedule {
             (_, Arrivals::Constant) => ", evenly spaced",
             (_, Arrivals::Poisson) => ", Poisson",
         };
-        format!("{} requests in {:.1} s ({}{spacing})", self.planned(), self.length.as_secs_f64(), self.curve)
+        format!("{} requests in {:.1} s ({}{spacing})", self.total(), self.length.as_secs_f64(), self.curve)
     }
 
     /// The summary, a table of the rate over the run, and the first planned times.

@@ -170,7 +170,7 @@ fn nothing_is_expected_behind_the_end() {
         let shape: Option<Shape> = shape.map(|shape| serde_json::from_str(shape).unwrap());
         let schedule = Schedule::new(Arrivals::Poisson, Rate::per_second(100.0), shape.as_ref(), 1, length).unwrap();
         assert!((schedule.expected(length * 3) - schedule.expected(length)).abs() < 1e-9);
-        assert!((schedule.expected(length) - schedule.planned() as f64).abs() <= 0.5);
+        assert!((schedule.expected(length) - schedule.total() as f64).abs() <= 0.5);
     }
 }
 

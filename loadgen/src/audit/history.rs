@@ -78,7 +78,7 @@ impl fmt::Display for Disagreement {
 
 /// The state of a name: no object, or one version of an object.
 type State = Option<Known>;
-type Place = (String, String);
+type ObjectName = (String, String);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
@@ -90,9 +90,9 @@ struct Known {
 /// The existing objects as the watch shows them.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    objects: BTreeMap<Place, Known>,
+    objects: BTreeMap<ObjectName, Known>,
     /// For every name that changed since the call of [`History::mark`]: its state at that call, and each later state.
-    marked: Option<BTreeMap<Place, Vec<State>>>,
+    marked: Option<BTreeMap<ObjectName, Vec<State>>>,
     marked_changes: usize,
     /// Number of events without a change.
     pub repeated: u64,
@@ -144,7 +144,8 @@ impl History {
             }
         }
         let replaced = news.iter().filter(|(change, ..)| *change == Change::Added).map(|(_, place, _)| place);
-        let replaced: BTreeSet<Place> = replaced.filter(|place| self.objects.contains_key(*place)).cloned().collect();
+        let replaced: BTreeSet<ObjectName> =
+            replaced.filter(|place| self.objects.contains_key(*place)).cloned().collect();
         let gone = self.objects.keys().filter(|place| !listed.contains(*place) || replaced.contains(*place));
         for place in gone.cloned().collect::<Vec<_>>() {
             if let Some(known) = self.set(place.clone(), None) {
@@ -204,7 +205,7 @@ impl History {
     }
 
     /// Changes the state of a name, and returns its previous state.
-    fn set(&mut self, place: Place, state: State) -> State {
+    fn set(&mut self, place: ObjectName, state: State) -> State {
         let before = match state.clone() {
             Some(known) => self.objects.insert(place.clone(), known),
             None => self.objects.remove(&place),
@@ -228,7 +229,7 @@ impl Known {
         self.uid == object.uid && self.resource_version == object.resource_version
     }
 
-    fn into_object(self, (namespace, name): Place, resource_version: &str) -> Object {
+    fn into_object(self, (namespace, name): ObjectName, resource_version: &str) -> Object {
         Object {
             namespace,
             name,
@@ -241,7 +242,7 @@ impl Known {
     }
 }
 
-fn disagreement((namespace, name): &Place, uid: &str, problem: Problem) -> Disagreement {
+fn disagreement((namespace, name): &ObjectName, uid: &str, problem: Problem) -> Disagreement {
     Disagreement { namespace: namespace.clone(), name: name.clone(), uid: uid.to_owned(), problem }
 }
 

@@ -30,14 +30,14 @@ const DOUBTFUL_MAX: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) deployment: u32,
-    pub(super) what: What,
+    pub(super) what: Content,
     pub(super) sent: Instant,
     pub(super) answered: Instant,
 }
 
 /// The content of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Content {
     Count(i64),
     /// The answer says that the Deployment does not exist, which is wrong for every Deployment of a plan.
     Absent,
@@ -93,12 +93,12 @@ impl Oracle {
         self.gaps.insert(deployment);
     }
 
-    pub(super) fn told(&mut self, told: Reply) {
+    pub(super) fn note(&mut self, reply: Reply) {
         if self.waiting.len() == WAITING_MAX {
             self.unjudged += 1;
             return;
         }
-        self.waiting.push_back(told);
+        self.waiting.push_back(reply);
     }
 
     /// Judges the answers that have waited long enough at `now`. With `everything`, the harness has seen all commits,
@@ -118,7 +118,7 @@ impl Oracle {
             self.waiting.pop_front();
             match self.about(told) {
                 Found::Wrong(_) | Found::Lost(_)
-                    if told.what != What::Absent && !is_over(&told, DOUBT) && self.doubtful.len() < DOUBTFUL_MAX =>
+                    if told.what != Content::Absent && !is_over(&told, DOUBT) && self.doubtful.len() < DOUBTFUL_MAX =>
                 {
                     self.doubtful.push_back(told);
                 }
@@ -143,17 +143,17 @@ impl Oracle {
         let versions = self.commits.get(&told.deployment).unwrap_or(&none);
         let known = |count| versions.iter().rposition(|(_, known)| *known == count);
         match told.what {
-            What::Absent => Found::Wrong(format!("the API answered that {name} does not exist")),
-            What::Set(count) if known(count).is_some() => Found::Stored,
-            What::Count(count) if let Some(at) = known(count) => {
+            Content::Absent => Found::Wrong(format!("the API answered that {name} does not exist")),
+            Content::Set(count) if known(count).is_some() => Found::Stored,
+            Content::Count(count) if let Some(at) = known(count) => {
                 let superseded = versions.get(at + 1).map(|(when, _)| *when);
                 Found::Right(superseded.map_or(Duration::ZERO, |when| told.sent.saturating_duration_since(when)))
             }
-            What::Set(_) | What::Count(_) if self.gaps.contains(&told.deployment) => Found::Unknown,
-            What::Set(count) => {
+            Content::Set(_) | Content::Count(_) if self.gaps.contains(&told.deployment) => Found::Unknown,
+            Content::Set(count) => {
                 Found::Lost(format!("the API answered that {name} now has {count}, which was never committed"))
             }
-            What::Count(count) => {
+            Content::Count(count) => {
                 Found::Wrong(format!("the API answered that {name} has {count}, which was never committed"))
             }
         }
@@ -168,7 +168,7 @@ mod tests {
         Duration::from_millis(number)
     }
 
-    fn told(begin: Instant, sent_ms: u64, what: What) -> Reply {
+    fn reply(begin: Instant, sent_ms: u64, what: Content) -> Reply {
         Reply { deployment: 1, what, sent: begin + ms(sent_ms), answered: begin + ms(sent_ms + 5) }
     }
 
@@ -183,7 +183,7 @@ mod tests {
         for (sent, count, age) in
             [(150, 11, 0), (150, 10, 50), (350, 10, 250), (350, 11, 150), (350, 12, 0), (50, 12, 0)]
         {
-            oracle.told(told(begin, sent, What::Count(count)));
+            oracle.note(reply(begin, sent, Content::Count(count)));
             assert_eq!(oracle.judge(begin, true), [Found::Right(ms(age))], "{sent} {count}");
         }
     }
@@ -193,16 +193,16 @@ mod tests {
         let begin = Instant::now();
         let mut oracle = Oracle::default();
         oracle.committed(1, begin, 10);
-        oracle.told(told(begin, 10, What::Count(9)));
-        oracle.told(told(begin, 10, What::Absent));
-        oracle.told(told(begin, 10, What::Set(11)));
+        oracle.note(reply(begin, 10, Content::Count(9)));
+        oracle.note(reply(begin, 10, Content::Absent));
+        oracle.note(reply(begin, 10, Content::Set(11)));
         let found = oracle.judge(begin + ms(1), false);
         assert!(found.is_empty() && oracle.is_waiting(), "what it may have seen may not have been seen here yet");
         let found = oracle.judge(begin + GRACE + ms(20), false);
         assert!(matches!(&found[..], [Found::Wrong(_)]) && oracle.is_waiting(), "what is not known waits: {found:?}");
         let found = oracle.judge(begin + DOUBT + ms(20), false);
         assert!(matches!(&found[..], [Found::Wrong(_), Found::Lost(_)]) && !oracle.is_waiting(), "{found:?}");
-        oracle.told(told(begin, 10, What::Set(11)));
+        oracle.note(reply(begin, 10, Content::Set(11)));
         oracle.committed(1, begin + ms(500), 11);
         assert_eq!(oracle.judge(begin, true), [Found::Stored]);
     }
@@ -213,8 +213,8 @@ mod tests {
         let begin = Instant::now();
         let mut oracle = Oracle::default();
         oracle.committed(1, begin, 10);
-        oracle.told(told(begin, 10, What::Count(11)));
-        oracle.told(told(begin, 10, What::Set(12)));
+        oracle.note(reply(begin, 10, Content::Count(11)));
+        oracle.note(reply(begin, 10, Content::Set(12)));
         assert!(oracle.judge(begin + GRACE + ms(20), false).is_empty());
         oracle.committed(1, begin + ms(4000), 11);
         assert_eq!(oracle.judge(begin + ms(5000), false), [Found::Right(Duration::ZERO)]);
@@ -231,7 +231,7 @@ mod tests {
         }
         assert_eq!(oracle.commits[&1].len(), VERSIONS_MAX);
         for _ in 0..WAITING_MAX + 5 {
-            oracle.told(told(begin, 0, What::Absent));
+            oracle.note(reply(begin, 0, Content::Absent));
         }
         assert_eq!(oracle.unjudged, 5);
     }

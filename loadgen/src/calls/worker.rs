@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::oracle::{Oracle, Reply, What};
+use super::oracle::{Content, Oracle, Reply};
 use super::plan::{NAMESPACE, Operation, Plan, Verb, first_count, name, number};
 use super::{Error, Identity, Shared, Target};
 use crate::audit::{Audit, Entry, Source};
@@ -175,18 +175,18 @@ impl Worker {
             Verb::Set => match success(result, operation) {
                 Ok(_) => {
                     recorder.set(response);
-                    self.oracle.told(told(operation.deployment, What::Set(operation.number.into())));
+                    self.oracle.note(told(operation.deployment, Content::Set(operation.number.into())));
                 }
                 Err(failure) => recorder.failed(&failure),
             },
             Verb::Get => match result {
                 Ok(answer) if answer.status.as_u16() == 404 => {
-                    self.oracle.told(told(operation.deployment, What::Absent));
+                    self.oracle.note(told(operation.deployment, Content::Absent));
                 }
                 result => match success(result, operation).and_then(|answer| count(&answer)) {
                     Ok(count) => {
                         recorder.read(response);
-                        self.oracle.told(told(operation.deployment, What::Count(count)));
+                        self.oracle.note(told(operation.deployment, Content::Count(count)));
                     }
                     Err(failure) => recorder.failed(&failure),
                 },
@@ -195,7 +195,7 @@ impl Worker {
                 Ok(listed) => {
                     recorder.read(response);
                     for (deployment, count) in listed {
-                        self.oracle.told(told(deployment, What::Count(count)));
+                        self.oracle.note(told(deployment, Content::Count(count)));
                     }
                 }
                 Err(failure) => recorder.failed(&failure),

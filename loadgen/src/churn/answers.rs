@@ -98,7 +98,7 @@ pub(super) enum Verdict {
     Nothing,
 }
 
-pub(super) fn said(reply: &Reply) -> Verdict {
+pub(super) fn verdict(reply: &Reply) -> Verdict {
     if reply.status.is_success() {
         return Verdict::Allowed;
     }
@@ -188,19 +188,19 @@ mod tests {
 
     #[test]
     fn what_a_webhook_said_is_told_from_what_the_server_said() {
-        assert_eq!(said(&reply(201, "")), Verdict::Allowed);
+        assert_eq!(verdict(&reply(201, "")), Verdict::Allowed);
         let denial = "admission webhook \"vcache.kb.io\" denied the request: size";
-        assert_eq!(said(&reply(403, denial)), Verdict::Denied(denial.to_owned()));
+        assert_eq!(verdict(&reply(403, denial)), Verdict::Denied(denial.to_owned()));
         let failure = "Internal error occurred: failed calling webhook \"vcache.kb.io\": failed to call webhook: EOF";
-        assert!(matches!(said(&reply(500, failure)), Verdict::Failed(_)));
+        assert!(matches!(verdict(&reply(500, failure)), Verdict::Failed(_)));
         // A webhook may give its denial any status from 400 on: controller-runtime's `Errored(500, …)` is one.
-        assert_eq!(said(&reply(500, denial)), Verdict::Denied(denial.to_owned()));
+        assert_eq!(verdict(&reply(500, denial)), Verdict::Denied(denial.to_owned()));
         let patched = "Internal error occurred: admission webhook \"m.kb.io\" attempted to modify the object, which is not supported for this \
                        operation";
-        assert_eq!(said(&reply(500, patched)), Verdict::Failed(patched.to_owned()));
-        assert_eq!(said(&reply(400, "admission webhook \"m.kb.io\" does not support dry run")), Verdict::Nothing);
-        assert_eq!(said(&reply(422, "Cache \"a\" is invalid: spec.size: Invalid value")), Verdict::Nothing);
-        assert_eq!(said(&reply(409, "already exists")), Verdict::Nothing);
+        assert_eq!(verdict(&reply(500, patched)), Verdict::Failed(patched.to_owned()));
+        assert_eq!(verdict(&reply(400, "admission webhook \"m.kb.io\" does not support dry run")), Verdict::Nothing);
+        assert_eq!(verdict(&reply(422, "Cache \"a\" is invalid: spec.size: Invalid value")), Verdict::Nothing);
+        assert_eq!(verdict(&reply(409, "already exists")), Verdict::Nothing);
     }
 
     #[test]

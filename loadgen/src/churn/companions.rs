@@ -77,13 +77,13 @@ pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bo
 
 /// The API path of the objects of a kind.
 #[derive(Debug, Clone)]
-struct Place {
+struct KindPath {
     root: String,
     plural: String,
     is_namespaced: bool,
 }
 
-impl Place {
+impl KindPath {
     fn collection(&self, namespace: &str) -> String {
         let Self { root, plural, is_namespaced } = self;
         if *is_namespaced { format!("{root}/namespaces/{namespace}/{plural}") } else { format!("{root}/{plural}") }
@@ -95,7 +95,7 @@ impl Place {
 struct Kinds(HashMap<String, Value>);
 
 impl Kinds {
-    async fn place(&mut self, client: &Client, object: &Value) -> Result<Place, Failure> {
+    async fn place(&mut self, client: &Client, object: &Value) -> Result<KindPath, Failure> {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
         let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
@@ -114,7 +114,7 @@ impl Kinds {
             return Err(Failure { class: Class::HttpError, text });
         };
         let plural = found["name"].as_str().unwrap_or_default().to_owned();
-        Ok(Place { root, plural, is_namespaced: found["namespaced"] == true })
+        Ok(KindPath { root, plural, is_namespaced: found["namespaced"] == true })
     }
 }
 
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn a_place_is_below_its_namespace_or_none() {
-        let place = Place { root: "/api/v1".to_owned(), plural: "secrets".to_owned(), is_namespaced: true };
+        let place = KindPath { root: "/api/v1".to_owned(), plural: "secrets".to_owned(), is_namespaced: true };
         assert_eq!(place.collection("n"), "/api/v1/namespaces/n/secrets");
-        assert_eq!(Place { is_namespaced: false, ..place }.collection("n"), "/api/v1/secrets");
+        assert_eq!(KindPath { is_namespaced: false, ..place }.collection("n"), "/api/v1/secrets");
     }
 }

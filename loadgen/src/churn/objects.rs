@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::resource::{Resource, Shape};
-use super::template::{Place, Template};
+use super::template::{ObjectName, Template};
 use super::version::{LABEL, Version};
 use crate::{Size, seed};
 
@@ -39,13 +39,18 @@ impl Content {
     }
 
     /// An object that must be refused, with the name of its template.
-    pub(super) fn refused(&self, resource: &Resource, place: Place<'_>, version: Version) -> Option<(&str, Value)> {
+    pub(super) fn refused(
+        &self,
+        resource: &Resource,
+        place: ObjectName<'_>,
+        version: Version,
+    ) -> Option<(&str, Value)> {
         let number = usize::try_from(version.revision % self.refused.len().max(1) as u64).unwrap_or(0);
         let (name, template) = self.refused.get(number)?;
         Some((name, template.create(&resource.api_version(), place, version)))
     }
 
-    pub(super) fn create(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
+    pub(super) fn create(&self, resource: &Resource, place: ObjectName<'_>, version: Version) -> Value {
         match self.template(version) {
             Some(template) => template.create(&resource.api_version(), place, version),
             None => create(resource, place.namespace, place.name, self.size, version),
@@ -53,7 +58,7 @@ impl Content {
     }
 
     /// A merge patch of fields to which a reconciler reacts.
-    pub(super) fn update(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
+    pub(super) fn update(&self, resource: &Resource, place: ObjectName<'_>, version: Version) -> Value {
         match self.template(version) {
             Some(template) => template.update(place, version),
             None => update(resource, self.size, version),
@@ -61,7 +66,7 @@ impl Content {
     }
 
     /// A merge patch of the same fields at each write, for a writer that uses server-side apply.
-    pub(super) fn fields(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
+    pub(super) fn fields(&self, resource: &Resource, place: ObjectName<'_>, version: Version) -> Value {
         match resource.shape {
             Shape::Package => {
                 let mut rng = version.rng();
@@ -73,7 +78,7 @@ impl Content {
     }
 
     /// A merge patch of the status, for the operation `mix.status`.
-    pub(super) fn status(&self, place: Place<'_>, version: Version) -> Value {
+    pub(super) fn status(&self, place: ObjectName<'_>, version: Version) -> Value {
         self.template(version).map(|template| template.status(place, version)).unwrap_or_default()
     }
 }

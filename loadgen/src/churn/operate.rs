@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 
-use super::answers::{Verdict, said};
+use super::answers::{Verdict, verdict};
 use super::api::{Client, Metadata, Reply};
 use super::interval::Effect;
 use super::namespaces::{self, Ready};
@@ -185,7 +185,7 @@ impl Operator {
         if !covered {
             return false;
         }
-        let said = said(reply);
+        let said = verdict(reply);
         let is_made = expect == Expect::Allowed && self.plan.config().made;
         let expect = (!is_made).then_some(expect);
         self.shared.heard.lock().note(|| what.to_owned(), expect, &said, begun.elapsed());

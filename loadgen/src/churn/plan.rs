@@ -14,7 +14,7 @@ use super::lifecycle::{Changes, Propagation};
 use super::objects::{self, Content};
 use super::operations::{BAND, Groups, Kind, Operation, Operations};
 use super::resource::Resource;
-use super::template::Place;
+use super::template::ObjectName;
 use super::version::{self, GROUP, LABEL, Version};
 use super::{Error, Sections};
 use crate::Arrivals;
@@ -140,7 +140,7 @@ impl Plan {
 
     /// The number of planned operations in the whole run, without the first objects; with `rate: auto` this is an upper
     /// bound.
-    pub fn planned(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         arrivals::count(self.config.rate.most(), self.length)
     }
 
@@ -188,7 +188,7 @@ impl Plan {
              churn: {} operations in {:.1} s ({rate}), create {} : update {} : delete {}{}\n\
              churn: fingerprint {}\n",
             self.resource_name(),
-            self.planned(),
+            self.total(),
             self.length.as_secs_f64(),
             mix.create,
             mix.update,
@@ -289,7 +289,7 @@ impl Plan {
         let per = u64::from(tree.per);
         let child = |number: u64| {
             let name = format!("{parent}-{number}");
-            let place = Place { namespace: &namespace, name: &name };
+            let place = ObjectName { namespace: &namespace, name: &name };
             let version = Version { child: true, ..self.version(object * per + number, 0) };
             let body = content.create(resource, place, version);
             (name, body)
@@ -358,7 +358,7 @@ impl Plan {
 
     pub(super) fn body(&self, object: u64, revision: u64) -> Value {
         let (namespace, name) = self.place(object);
-        let place = Place { namespace: &namespace, name: &name };
+        let place = ObjectName { namespace: &namespace, name: &name };
         let mut body = self.content.create(&self.resource, place, self.version(object, revision));
         let metadata = &mut body["metadata"];
         if let Some(finalizers) = self.config.finalizers.as_ref().filter(|_| self.holds(object)) {
@@ -375,7 +375,7 @@ impl Plan {
     /// The merge patch of an operation, and the subresource to which it is sent.
     pub(super) fn patch(&self, kind: Kind, object: u64, revision: u64) -> (Value, &'static str) {
         let (namespace, name) = self.place(object);
-        let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(object, revision));
+        let (place, version) = (ObjectName { namespace: &namespace, name: &name }, self.version(object, revision));
         match kind {
             Kind::Label => (objects::marked("labels", version), ""),
             Kind::Annotate => (objects::marked("annotations", version), ""),
@@ -417,7 +417,7 @@ impl Plan {
         let kind = self.resource.kind.to_lowercase();
         let tag = if self.resource.is_namespaced { String::new() } else { format!("{}-", self.tag()) };
         let name = format!("{kind}-{tag}denied-{revision:07}");
-        let place = Place { namespace: &namespace, name: &name };
+        let place = ObjectName { namespace: &namespace, name: &name };
         let (called, object) = self.content.refused(&self.resource, place, self.version(beside, revision))?;
         Some((name, called, object))
     }
@@ -427,7 +427,7 @@ impl Plan {
         self.content.refused.len() as u64
     }
 
-    fn change_of_other(&self, place: Place<'_>, version: Version) -> Value {
+    fn change_of_other(&self, place: ObjectName<'_>, version: Version) -> Value {
         let mark = |what: &str| json!({"metadata": {what: {"longhaul.dev/also": version.revision.to_string()}}});
         match self.config.also.as_ref().map(|also| also.changes).unwrap_or_default() {
             Changes::Labels => mark("labels"),
@@ -440,7 +440,7 @@ impl Plan {
     /// unique.
     pub(super) fn canary(&self, revision: u64) -> (Value, Value) {
         let (namespace, name) = self.canary_place();
-        let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(u64::MAX, revision));
+        let (place, version) = (ObjectName { namespace: &namespace, name: &name }, self.version(u64::MAX, revision));
         (self.content.create(&self.resource, place, version), self.content.update(&self.resource, place, version))
     }
 

@@ -23,7 +23,7 @@ const ONE_OF: &str = "${one of ";
 
 /// The namespace and name of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ObjectName<'a> {
     /// The namespace of the object; empty for cluster-wide objects.
     pub namespace: &'a str,
     pub name: &'a str,
@@ -89,7 +89,7 @@ impl Template {
         self.status.is_some()
     }
 
-    pub(crate) fn create(&self, api_version: &str, place: Place<'_>, version: Version) -> Value {
+    pub(crate) fn create(&self, api_version: &str, place: ObjectName<'_>, version: Version) -> Value {
         let mut object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
         object["apiVersion"] = json!(api_version);
         if !object["metadata"].is_object() {
@@ -108,7 +108,7 @@ impl Template {
     }
 
     /// A JSON merge patch (RFC 7386) of the fields that updates change.
-    pub(crate) fn update(&self, place: Place<'_>, version: Version) -> Value {
+    pub(crate) fn update(&self, place: ObjectName<'_>, version: Version) -> Value {
         let object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
         let mut patch = json!({});
         for pointer in &self.vary {
@@ -121,7 +121,7 @@ impl Template {
     }
 
     /// A merge patch of the status; empty if the template has no status.
-    pub(crate) fn status(&self, place: Place<'_>, version: Version) -> Value {
+    pub(crate) fn status(&self, place: ObjectName<'_>, version: Version) -> Value {
         let status = self.status.as_ref().map(|status| render(status, place, version, &mut version.rng()));
         json!({ "status": status })
     }
@@ -131,7 +131,7 @@ impl Template {
 ///
 /// # Errors
 pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
-    Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
+    Ok(Template::new(template, &[])?.create(api_version, ObjectName { namespace, name }, FIRST))
 }
 
 /// The object that a later object of the same template would be: other values for the same placeholders.
@@ -147,13 +147,13 @@ pub fn drawn_as(
     object: u64,
 ) -> Result<Value, String> {
     let version = Version { object, ..FIRST };
-    Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, version))
+    Ok(Template::new(template, &[])?.create(api_version, ObjectName { namespace, name }, version))
 }
 
 /// A template's value with the placeholders of a first write replaced; `None` if a placeholder has an error.
 pub(super) fn first(value: &Value) -> Option<Value> {
     check(value, "").ok()?;
-    let made = render(value, Place { namespace: "", name: "" }, FIRST, &mut FIRST.rng());
+    let made = render(value, ObjectName { namespace: "", name: "" }, FIRST, &mut FIRST.rng());
     Some(as_text(&made))
 }
 
@@ -171,7 +171,7 @@ fn as_text(value: &Value) -> Value {
 ///
 /// # Errors
 pub fn change(template: &Value, namespace: &str, name: &str, revision: u64) -> Result<Value, String> {
-    Ok(Template::new(template, &[])?.update(Place { namespace, name }, Version { revision, ..FIRST }))
+    Ok(Template::new(template, &[])?.update(ObjectName { namespace, name }, Version { revision, ..FIRST }))
 }
 
 /// The first object of a section, with the default seed.
@@ -242,7 +242,7 @@ fn check(value: &Value, at: &str) -> Result<(), String> {
     }
 }
 
-fn render(value: &Value, place: Place<'_>, version: Version, rng: &mut ChaCha8Rng) -> Value {
+fn render(value: &Value, place: ObjectName<'_>, version: Version, rng: &mut ChaCha8Rng) -> Value {
     match value {
         Value::Object(parts) => {
             Value::Object(parts.iter().map(|(key, value)| (key.clone(), render(value, place, version, rng))).collect())
@@ -298,7 +298,7 @@ impl Piece<'_> {
         }
     }
 
-    fn text(&self, place: Place<'_>, version: Version, rng: &mut ChaCha8Rng) -> String {
+    fn text(&self, place: ObjectName<'_>, version: Version, rng: &mut ChaCha8Rng) -> String {
         match self {
             Self::Plain(text) => (*text).to_owned(),
             Self::Name => place.name.to_owned(),
@@ -406,7 +406,7 @@ fn placeholder(inside: &str) -> Result<Piece<'static>, String> {
 mod tests {
     use super::*;
 
-    const PLACE: Place<'static> = Place { namespace: "team", name: "memcached-0000004" };
+    const PLACE: ObjectName<'static> = ObjectName { namespace: "team", name: "memcached-0000004" };
 
     fn version(revision: u64) -> Version {
         Version { seed: 7, section: 0, child: false, object: 4, revision }

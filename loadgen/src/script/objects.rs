@@ -6,7 +6,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::churn::resource::{Resource, Shape};
-use crate::churn::template::{Place, Template};
+use crate::churn::template::{ObjectName, Template};
 use crate::churn::version::{LABEL, Version};
 use crate::seed;
 
@@ -34,7 +34,7 @@ pub(super) struct Look<'a> {
 impl Look<'_> {
     pub(super) fn create(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
         let Some(template) = self.template else { return create(self.resource, namespace, name, content) };
-        let place = Place { namespace: if self.resource.is_namespaced { namespace } else { "" }, name };
+        let place = ObjectName { namespace: if self.resource.is_namespaced { namespace } else { "" }, name };
         let mut object = template.create(&self.resource.api_version(), place, content.version());
         // Churn identifies its own objects by this label.
         if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
@@ -47,7 +47,7 @@ impl Look<'_> {
     /// A JSON merge patch (RFC 7386) that changes only the object's contents, and its labels if the step has any.
     pub(super) fn update(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
         let Some(template) = self.template else { return update(self.resource, content) };
-        let mut patch = template.update(Place { namespace, name }, content.version());
+        let mut patch = template.update(ObjectName { namespace, name }, content.version());
         json_patch::merge(&mut patch, &content.beside());
         patch
     }

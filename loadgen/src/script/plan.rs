@@ -76,7 +76,7 @@ impl Plan {
     }
 
     /// The number of writes in all steps. A recreation counts as two writes, the deletion of a collection as one.
-    pub fn planned(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         let writes = |step: &Step| {
             let (verb, names) = step.verb().unwrap_or((Verb::Create, &[]));
             match verb {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(writes(&plan, plan.timed()), timed);
         assert_eq!(writes(&plan, plan.after_hit("x")), [(5, name("a"))]);
         assert_eq!(plan.after_hit("y").count(), 0);
-        assert_eq!((plan.planned(), plan.length()), (7, Duration::from_millis(2200)));
+        assert_eq!((plan.total(), plan.length()), (7, Duration::from_millis(2200)));
         assert_eq!(plan.first_objects().collect::<Vec<_>>(), ["a", "p00000", "p00001"]);
     }
 }

@@ -6,7 +6,7 @@ mod chunked;
 use std::io;
 
 use super::channel::{Broken, Came, Channel, Scratch, SendError};
-use super::{Opening, Seen};
+use super::{Opening, WholeAnswer};
 use crate::failure::Failure;
 use answer::Reader;
 
@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// The complete answer, after the result [`Received::Answer`].
-    pub(crate) fn answer(&self) -> Seen<'_> {
+    pub(crate) fn answer(&self) -> WholeAnswer<'_> {
         self.reader.seen()
     }
 

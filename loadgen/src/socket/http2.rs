@@ -23,7 +23,7 @@ pub(crate) mod raw {
 use std::time::Instant;
 
 use super::channel::{Broken, Came, Channel, Scratch};
-use super::{Opening, Seen};
+use super::{Opening, WholeAnswer};
 use crate::failure::{Awaited, Failure};
 use session::Session;
 
@@ -39,7 +39,7 @@ pub(crate) struct Connection {
 
 /// The state of a connection after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ConnectionState {
     Fine,
     /// More data is available, but the caller serves other connections first.
     More,
@@ -93,18 +93,22 @@ impl Connection {
     }
 
     /// Writes as much as the socket accepts. `body` returns the body of a call by its number.
-    pub(crate) fn write<'b>(&mut self, body: impl Fn(usize) -> [&'b [u8]; 3], scratch: &mut Scratch) -> Standing {
+    pub(crate) fn write<'b>(
+        &mut self,
+        body: impl Fn(usize) -> [&'b [u8]; 3],
+        scratch: &mut Scratch,
+    ) -> ConnectionState {
         loop {
             // No more data is added while the server does not read.
             if self.channel.backlog() == 0 {
                 self.session.fill(&body);
             }
             if self.session.out().is_empty() {
-                return Standing::Fine;
+                return ConnectionState::Fine;
             }
             if let Err(error) = self.channel.send(&[self.session.out()], scratch) {
                 self.session.fail_all(&error.failure, error.unsent);
-                return Standing::Over;
+                return ConnectionState::Over;
             }
             self.session.written(self.channel.backlog() == 0);
         }
@@ -112,21 +116,21 @@ impl Connection {
 
     /// Reads available data of all answers. If `closing` is set, the server has closed the connection, so reading goes
     /// on to the end.
-    pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Standing {
+    pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> ConnectionState {
         let flushed = self.channel.flush();
         let (now, session) = (Instant::now(), &mut self.session);
         let why = match self.channel.receive(closing, scratch, |data| session.feed(data, now)) {
             Ok(came) => match (came, flushed) {
                 (Came::End, _) => Failure::http("the server closed it".to_owned()),
                 (_, Err(error)) => Failure::http(error.to_string()),
-                (Came::More, Ok(())) => return Standing::More,
-                (Came::All, Ok(())) => return Standing::Fine,
+                (Came::More, Ok(())) => return ConnectionState::More,
+                (Came::All, Ok(())) => return ConnectionState::Fine,
             },
             Err(Broken::Tcp(error)) => Failure::http(error.to_string()),
             Err(Broken::Failed(failure)) => failure,
         };
         self.session.fail_all(&why, false);
-        Standing::Over
+        ConnectionState::Over
     }
 
     /// The next result of a call, if one is known.
@@ -135,7 +139,7 @@ impl Connection {
     }
 
     /// The answer with the index from [`Ended::Answer`], and the time of its first byte.
-    pub(crate) fn answer(&self, place: usize) -> (Seen<'_>, Option<Instant>) {
+    pub(crate) fn answer(&self, place: usize) -> (WholeAnswer<'_>, Option<Instant>) {
         self.session.answer(place)
     }
 
@@ -145,12 +149,12 @@ impl Connection {
     }
 
     /// Sends a PING to a server that was silent for a long time.
-    pub(crate) fn check(&mut self, now: Instant) -> Standing {
+    pub(crate) fn check(&mut self, now: Instant) -> ConnectionState {
         match self.session.check(now) {
-            Ok(()) => Standing::Fine,
+            Ok(()) => ConnectionState::Fine,
             Err(why) => {
                 self.session.fail_all(&Failure::http(why.to_owned()), false);
-                Standing::Over
+                ConnectionState::Over
             }
         }
     }

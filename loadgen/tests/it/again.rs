@@ -126,7 +126,7 @@ async fn goaway_loses_no_call() {
         None
     })
     .await;
-    let planned = plan(30, DELETIONS).planned();
+    let planned = plan(30, DELETIONS).total();
     let load = Load::saturate(plan(30, DELETIONS), server.target(), 2).unwrap();
     until("every request to be sent", || load.planned_now() == planned).await;
     let interval = load.stop(Duration::from_secs(20)).await;

@@ -37,7 +37,7 @@ fn config_with(identity: &Identity, suite: SupportedCipherSuite) -> ServerConfig
 /// Sends the plan over one connection, each request after the previous answer, so that the number of connections does
 /// not depend on the machine's load.
 async fn one_by_one(plan: Plan, target: &Target) -> Interval {
-    let planned = plan.planned();
+    let planned = plan.total();
     let load = Load::saturate(plan, target, 1).unwrap();
     until("every request to be sent", || load.planned_now() == planned).await;
     let interval = load.stop(Duration::from_secs(20)).await;
@@ -140,7 +140,7 @@ async fn a_connection_that_was_answered_early_is_not_used_again() {
     .await;
     let config = serde_json::from_str(r#"{"rate": "1/s", "timeout": "20s"}"#).unwrap();
     let plan = loadgen::admission::bench::plan_of_one(&config, 7, Duration::from_secs(3), BODY_BYTES).unwrap();
-    let calls = plan.planned();
+    let calls = plan.total();
     assert!(calls > 1);
     let interval = one_by_one(plan, &server.target).await;
     assert_eq!((interval.counts.http_error, interval.errors()), (calls, calls), "{:?}", interval.examples);

@@ -31,7 +31,7 @@ async fn steps_are_made_in_the_order_of_their_times_and_objects_exist_before_the
         r#"{"at": "60ms", "delete": "b"}, {"at": "0s", "update": "a", "times": 2, "every": "30ms"},
            {"at": "60ms", "recreate": "a"}, {"at": "70ms", "create": ["c"], "resource": "packages.longhaul.dev/v1alpha1"}"#,
     );
-    let planned = plan.planned();
+    let planned = plan.total();
     let mut script = Script::start(plan, &kube.api()).await.unwrap();
     let filled = kube.state.lock().log.len();
     assert_eq!(kube.objects().len(), 7, "all of them are there before the steps");

@@ -46,7 +46,7 @@ pub fn target(server: &Server) -> Target {
 
 /// Sends the whole plan and lets every call end.
 pub async fn run(plan: Plan, target: &Target) -> Interval {
-    let planned = plan.planned();
+    let planned = plan.total();
     let load = Load::start(plan, target, Instant::now()).unwrap();
     until("every request to be planned", || load.planned_now() == planned).await;
     let interval = load.stop(Duration::from_secs(20)).await;

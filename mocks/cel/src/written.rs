@@ -27,7 +27,7 @@ struct Clause {
 }
 
 /// A part of a format text: plain text or a verb.
-enum Part<'t> {
+enum FormatPart<'t> {
     Plain(&'t str),
     Clause(Clause),
 }
@@ -44,20 +44,20 @@ impl<'t> Parts<'t> {
         Self { rest: text, next: 0, given }
     }
 
-    fn part(&mut self) -> Result<Option<Part<'t>>, Unfilled> {
+    fn part(&mut self) -> Result<Option<FormatPart<'t>>, Unfilled> {
         let Some(at) = self.rest.find('%') else {
             let plain = std::mem::take(&mut self.rest);
-            return Ok((!plain.is_empty()).then_some(Part::Plain(plain)));
+            return Ok((!plain.is_empty()).then_some(FormatPart::Plain(plain)));
         };
         if at > 0 {
             let (plain, rest) = self.rest.split_at(at);
             self.rest = rest;
-            return Ok(Some(Part::Plain(plain)));
+            return Ok(Some(FormatPart::Plain(plain)));
         }
         let after = &self.rest[1..];
         if let Some(rest) = after.strip_prefix('%') {
             self.rest = rest;
-            return Ok(Some(Part::Plain("%")));
+            return Ok(Some(FormatPart::Plain("%")));
         }
         if self.next >= self.given {
             return Err(Unfilled::TooFew { index: self.next });
@@ -72,7 +72,7 @@ impl<'t> Parts<'t> {
         }
         self.rest = &after[verb.len_utf8()..];
         self.next += 1;
-        Ok(Some(Part::Clause(Clause { verb, places })))
+        Ok(Some(FormatPart::Clause(Clause { verb, places })))
     }
 }
 
@@ -95,7 +95,7 @@ fn misfit(verb: char, given: impl Into<String>) -> Unfilled {
 pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, Unfilled)> {
     let mut parts = Parts::new(text, types.len());
     while let Some(part) = parts.part().map_err(|why| (None, why))? {
-        let Part::Clause(clause) = part else { continue };
+        let FormatPart::Clause(clause) = part else { continue };
         let at = parts.next - 1;
         if !fits(clause.verb, &types[at]) {
             return Err((Some(at), misfit(clause.verb, types[at].to_string())));
@@ -125,8 +125,8 @@ pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>
     let mut parts = Parts::new(text, arguments.len());
     while let Some(part) = parts.part()? {
         match part {
-            Part::Plain(plain) => out.push_str(plain),
-            Part::Clause(clause) => {
+            FormatPart::Plain(plain) => out.push_str(plain),
+            FormatPart::Clause(clause) => {
                 let Some(value) = arguments.at(parts.next - 1) else {
                     return Err(Unfilled::TooFew { index: parts.next - 1 }.into());
                 };

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use launch::Error;
-pub use shift::{DRIFT_PPM_MAX, JUMP_NS_MAX, Shift, Told, Which};
+pub use shift::{DRIFT_PPM_MAX, JUMP_NS_MAX, Shift, TimedShift, Which};
 pub use summary::Summary;
 
 /// The highest rate. At this rate a second of the program's clock is a real millisecond, which a busy machine needs to
@@ -57,7 +57,7 @@ pub struct Settings {
     /// clock. Default: the start of the program.
     pub since_ns: Option<i64>,
     /// The changes of the clock between `since_ns` and the start of the program.
-    pub shifts: Vec<Told>,
+    pub shifts: Vec<TimedShift>,
     /// Whether standard input is a socket for changes of the clock. Each line on the socket is a change, which the
     /// tracer answers by `ok` or an error. The program then has no standard input.
     pub control: bool,

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, WORDS};
 use crate::room::{SET_BYTES, SETS_COUNT, WHICH, set};
-use crate::shift::Told;
+use crate::shift::TimedShift;
 use crate::sys::{self, Tid};
 
 const _: () = assert!(WORDS * 8 <= 256 && SET_BYTES == 256);
@@ -59,7 +59,7 @@ impl Live {
     }
 
     /// Changes the clock of all programs. The error names the number of threads whose clock could not be changed.
-    pub fn shift(&self, told: Told) -> Result<(), String> {
+    pub fn shift(&self, told: TimedShift) -> Result<(), String> {
         let mut state = self.state();
         if !state.untold.is_empty() {
             return Err(format!("{} threads are of programs that have no room for another clock", state.untold.len()));

@@ -128,7 +128,7 @@ mod tests {
         file.into_temp_path()
     }
 
-    fn said(bytes: &[u8], mode: u32) -> String {
+    fn outcome(bytes: &[u8], mode: u32) -> String {
         let file = file(bytes, mode);
         check(file.as_os_str()).map_or_else(|error| error.to_string(), |()| "taken".to_owned())
     }
@@ -148,14 +148,15 @@ mod tests {
     #[test]
     fn programs_are_refused_by_name() {
         check(OsStr::new("sh")).unwrap();
-        assert_eq!(said(b"#!/bin/sh\n", 0o755), "taken");
-        assert_eq!(said(b"echo without a first line\n", 0o755), "taken");
+        assert_eq!(outcome(b"#!/bin/sh\n", 0o755), "taken");
+        assert_eq!(outcome(b"echo without a first line\n", 0o755), "taken");
         assert!(
-            said(b"#!/no/such/thing -x\n", 0o755).ends_with("needs the interpreter /no/such/thing, which is not there")
+            outcome(b"#!/no/such/thing -x\n", 0o755)
+                .ends_with("needs the interpreter /no/such/thing, which is not there")
         );
-        assert!(said(b"\x7fELF\x01\x01\x01", 0o755).contains("is a program of 32 bits"));
-        assert!(said(b"\x7fELF\x02\x01\x01", 0o755).contains("is a program for another processor"));
-        assert!(said(b"#!/bin/sh\n", 0o4755).contains("is a set-user-id program"));
+        assert!(outcome(b"\x7fELF\x01\x01\x01", 0o755).contains("is a program of 32 bits"));
+        assert!(outcome(b"\x7fELF\x02\x01\x01", 0o755).contains("is a program for another processor"));
+        assert!(outcome(b"#!/bin/sh\n", 0o4755).contains("is a set-user-id program"));
         let missing = check(OsStr::new("no-such-program")).unwrap_err().to_string();
         assert!(missing.starts_with("the program no-such-program is not there"), "{missing}");
     }

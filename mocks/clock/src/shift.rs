@@ -46,7 +46,7 @@ pub enum Which {
 
 /// A change, and the time of the machine's monotonic clock at which it was made, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct TimedShift {
     pub at_ns: i64,
     pub shift: Shift,
 }
@@ -70,7 +70,7 @@ impl Which {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for TimedShift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shift {
             Shift::Jump { of, by_ns } => {
@@ -82,7 +82,7 @@ impl fmt::Display for Told {
     }
 }
 
-impl FromStr for Told {
+impl FromStr for TimedShift {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -114,7 +114,7 @@ impl FromStr for Told {
 
 impl Clock {
     /// The clock after a change.
-    pub fn shifted(&self, told: Told) -> Self {
+    pub fn shifted(&self, told: TimedShift) -> Self {
         let mut shifted = *self;
         match told.shift {
             Shift::Jump { of, by_ns } => {
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_line_is_read_as_it_was_written() {
         for text in ["5 jump wall -3", "5 jump suspended 3", "5 jump all 3", "7 drift -500000"] {
-            assert_eq!(text.parse::<Told>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<TimedShift>().unwrap().to_string(), text);
         }
         for (text, why) in [
             ("5 jump all -1", "only the wall clock jumps back"),
@@ -176,7 +176,7 @@ mod tests {
             ("drift 5", "with whole numbers"),
             ("5 jump moon 1", "with whole numbers"),
         ] {
-            let error = text.parse::<Told>().unwrap_err().to_string();
+            let error = text.parse::<TimedShift>().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
     }
@@ -223,10 +223,10 @@ mod tests {
             first in prop_oneof![0_i64..500_000_000, 0_i64..1 << 40], told in 0_i64..200_000_000,
             before in prop_oneof![0_i64..1 << 20, 0_i64..1 << 30], after in prop_oneof![0_i64..1 << 20, 0_i64..1 << 30],
         ) {
-            let clock = Clock::of_test(rate, START).shifted(Told { at_ns: START, shift: Shift::Drift { ppm: from } });
+            let clock = Clock::of_test(rate, START).shifted(TimedShift { at_ns: START, shift: Shift::Drift { ppm: from } });
             let at = START + first;
             for shift in [Shift::Drift { ppm: to }, Shift::Jump { of: Which::All, by_ns: jump }] {
-                let changed = clock.shifted(Told { at_ns: at, shift });
+                let changed = clock.shifted(TimedShift { at_ns: at, shift });
                 let switch = i128::from(at + told);
                 let (early, late) = ((switch - i128::from(before)).max(i128::from(START)), switch + i128::from(after));
                 prop_assert!(changed.own(1, late) >= clock.own(1, early));

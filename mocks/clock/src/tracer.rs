@@ -16,7 +16,7 @@ use crate::finish::finish;
 use crate::forms::{Form, MILLISECOND};
 use crate::live::Live;
 use crate::page::Patch;
-use crate::places::{Place, Places};
+use crate::places::{MemorySlot, Places};
 use crate::plan::plan;
 use crate::program;
 use crate::registers::Registers;
@@ -27,7 +27,7 @@ use crate::sys::{self, Go, Report, Tid};
 mod detours;
 mod thread;
 
-use thread::{Again, Pending, Process, Seen, Thread};
+use thread::{Again, Pending, Process, Thread, ThreadMemory};
 
 /// The options of `ptrace`: all descendants are traced, and all are killed if the tracer ends.
 pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
@@ -71,7 +71,7 @@ pub struct Tracer {
 
 impl Tracer {
     pub fn new(live: Arc<Live>, machine: Machine, root: Tid) -> Self {
-        let threads = HashMap::from([(root, Thread::new(Process::default(), Place::FIRST))]);
+        let threads = HashMap::from([(root, Thread::new(Process::default(), MemorySlot::FIRST))]);
         let (early, places, said) = (HashMap::new(), Places::new(), HashSet::new());
         let summary = Summary::default();
         Self { live, machine, root, threads, early, places, said, summary }
@@ -176,7 +176,7 @@ impl Tracer {
     /// Handles a process that runs a new program: only one thread is left, with the process's id.
     fn new_program(&mut self, pid: Tid) {
         let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
-        let place = self.threads.remove(&former).map_or(Place::FIRST, |thread| thread.place);
+        let place = self.threads.remove(&former).map_or(MemorySlot::FIRST, |thread| thread.place);
         for tid in [former, pid] {
             self.live.remove(tid);
         }
@@ -215,7 +215,7 @@ impl Tracer {
     fn give_clock(&self, pid: Tid, mut registers: Registers) -> Result<Process, String> {
         let odd = |what: &str| format!("{} {what}", program::of_process(pid).display());
         let process = Process::default();
-        let moved = stack::make_room(registers.stack(), &Seen { tid: pid, process: &process });
+        let moved = stack::make_room(registers.stack(), &ThreadMemory { tid: pid, process: &process });
         let moved = moved.ok_or_else(|| odd("has a stack without room, and cannot be given another clock"))?;
         registers.set_stack(moved.stack);
         sys::set_registers(pid, &registers).map_err(|error| odd(&format!("cannot be given another stack: {error}")))?;
@@ -255,7 +255,7 @@ impl Tracer {
             has_fine_epoll: self.machine.has_fine_epoll,
             rest_ns: again.filter(|again| again.is(&registers)).and_then(|again| again.rest_ns),
         };
-        let seen = Seen { tid, process: &thread.process };
+        let seen = ThreadMemory { tid, process: &thread.process };
         match plan(kind, registers.arguments(), &situation, &seen) {
             Plan::Pass => {}
             Plan::Refuse { error, why } => {
@@ -305,7 +305,7 @@ impl Tracer {
             let _ = sys::go(tid, Go::On, 0);
             return;
         };
-        let seen = Seen { tid, process: &thread.process };
+        let seen = ThreadMemory { tid, process: &thread.process };
         let outcome = finish(pending.then, now.result(), &self.live.clock(), &seen);
         let mut after = pending.restore.unwrap_or(now);
         after.set_result(outcome.result.unwrap_or(now.result()));

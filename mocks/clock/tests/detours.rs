@@ -11,7 +11,7 @@ mod support;
 use support::{PROGRAMS, RATE, compiled, under};
 
 /// Reads a number from the summary that the tracer writes at its end.
-fn said(summary: &Path, key: &str) -> u64 {
+fn summary_number(summary: &Path, key: &str) -> u64 {
     let end = Instant::now() + Duration::from_secs(10);
     let text = loop {
         match std::fs::read_to_string(summary) {
@@ -32,7 +32,7 @@ fn stops(program: &Path, kind: &str) -> u64 {
     command.args(["--rate", &RATE.to_string(), "--summary"]).arg(&summary).arg("--").arg(program).arg(kind);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{kind}: {output:?}");
-    said(&summary, "stops")
+    summary_number(&summary, "stops")
 }
 
 fn all_kinds(program: &Path) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mock_faults::{Asked, Draw, Fault, FaultId, Hit, Name, On};
+use mock_faults::{Draw, Fault, FaultId, Hit, Name, On, RequestFacts};
 use parking_lot::Mutex;
 use units::Span;
 
@@ -136,13 +136,13 @@ impl Names {
 }
 
 impl Draw for Drawing {
-    fn draw(&self, asked: &Asked<'_>) -> Vec<(FaultId, Fault)> {
+    fn draw(&self, asked: &RequestFacts<'_>) -> Vec<(FaultId, Fault)> {
         self.0.lock().draw(asked, Instant::now())
     }
 }
 
 impl Inner {
-    fn draw(&mut self, asked: &Asked<'_>, now: Instant) -> Vec<(FaultId, Fault)> {
+    fn draw(&mut self, asked: &RequestFacts<'_>, now: Instant) -> Vec<(FaultId, Fault)> {
         let is_managers = self.is_managers(asked);
         let is_of_a_cache = is_of_a_cache(asked);
         if asked.on == On::Any || (!is_managers && (self.manager.is_known() || !is_of_a_cache)) {
@@ -172,14 +172,14 @@ impl Inner {
     }
 
     /// Whether a request is known to come from the manager under test.
-    fn is_managers(&self, asked: &Asked<'_>) -> bool {
+    fn is_managers(&self, asked: &RequestFacts<'_>) -> bool {
         let has_agent = self.manager.agent.as_deref().is_none_or(|part| asked.user_agent.contains(part));
         let is_user = self.manager.user.as_deref().is_none_or(|user| *user == **asked.user);
         self.manager.is_known() && has_agent && is_user
     }
 
     /// The number of a request among those with the same verb on the same resource.
-    fn number(&mut self, asked: &Asked<'_>) -> Option<u64> {
+    fn number(&mut self, asked: &RequestFacts<'_>) -> Option<u64> {
         let kind = (asked.on, asked.resource.to_string());
         if self.numbers.len() >= KINDS_MAX && !self.numbers.contains_key(&kind) {
             return None;
@@ -197,7 +197,7 @@ impl Inner {
         ends.len() < ENDS_MAX
     }
 
-    fn begin(&mut self, asked: &Asked<'_>, fault: Fault, now: Instant) -> (FaultId, Fault) {
+    fn begin(&mut self, asked: &RequestFacts<'_>, fault: Fault, now: Instant) -> (FaultId, Fault) {
         let id = FaultId(self.next);
         self.next = self.next.saturating_add(1);
         self.names.push(fault.name);
@@ -226,7 +226,7 @@ impl Inner {
 }
 
 /// Whether a request fills or follows a cache.
-fn is_of_a_cache(asked: &Asked<'_>) -> bool {
+fn is_of_a_cache(asked: &RequestFacts<'_>) -> bool {
     match asked.on {
         On::Watch => asked.query.contains(CACHE),
         On::List => REFLECTOR.iter().any(|sign| asked.query.contains(sign)),
@@ -255,7 +255,7 @@ mod tests {
         now: Instant,
     ) -> Vec<(FaultId, Fault)> {
         let (user, resource, user_agent) = (&"admin".into(), &resource.into(), &agent.into());
-        drawing.0.lock().draw(&Asked { user, resource, user_agent, on, query, endpoint: 0, connection: 1 }, now)
+        drawing.0.lock().draw(&RequestFacts { user, resource, user_agent, on, query, endpoint: 0, connection: 1 }, now)
     }
 
     fn watch(drawing: &Drawing, resource: &str) -> Vec<(FaultId, Fault)> {

@@ -58,12 +58,12 @@ impl Plane {
         };
         let serving = mock_pki::Pair { certificate_pem: order.certificate.clone(), key_pem: order.key.clone() };
         let identity = Identity { serving, clients_ca_pem: order.clients_ca.clone() };
-        server.endpoint_as(order.address, &identity).await.map_err(|error| said(&error))
+        server.endpoint_as(order.address, &identity).await.map_err(|error| error_text(&error))
     }
 
     async fn start(&self, order: &Order) -> Result<(Arc<Server>, SystemTime), String> {
         self.session.choose_release()?;
-        let authority = Authority::generate(AUTHORITY).map_err(|error| said(&error))?;
+        let authority = Authority::generate(AUTHORITY).map_err(|error| error_text(&error))?;
         let mut config = Config::new();
         (config.epoch, config.alone, config.seed) = (Instant::now(), true, self.session.seed);
         let began = SystemTime::now();
@@ -73,7 +73,7 @@ impl Plane {
         config.service_accounts = ServiceAccounts { issuer: order.issuer.clone(), key_pem: order.signing_key.clone() };
         config.feature_gates.clone_from(&order.feature_gates);
         config.limits.requests_max = REQUESTS_MAX;
-        let server = Server::start(config, &authority).await.map_err(|error| said(&error))?;
+        let server = Server::start(config, &authority).await.map_err(|error| error_text(&error))?;
         Ok((Arc::new(server), began))
     }
 
@@ -92,7 +92,7 @@ impl Plane {
     }
 }
 
-fn said(error: &dyn std::error::Error) -> String {
+fn error_text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

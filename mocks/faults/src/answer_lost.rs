@@ -2,7 +2,7 @@
 //! A hit is one lost answer of a successful request.
 
 use super::settings::{error_status, keys};
-use super::{Asked, Behaviour, ErrorBody, Injection, Lost, On, PlayedRow, Refusal, Row, Scene};
+use super::{Behaviour, ErrorBody, Injection, Lost, On, PlayedRow, Refusal, RequestFacts, Row, Scene};
 
 keys! {
     pub struct Keys {
@@ -22,7 +22,7 @@ pub(super) const ROW: PlayedRow = Row::requests("answer-lost", "Requests are car
 pub(super) struct AnswerLost;
 
 impl Behaviour for AnswerLost {
-    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, _asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let refusal = scene.fault.keys::<Keys>().status.map(|status| Refusal {
             status,
             reason: None,

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::handle::{Handle, Welcome};
 use super::table::Ring;
-use super::{ActiveFault, Asked, Fault, FaultId, Form, Injection, Newer, Row, Stream, Watches};
+use super::{ActiveFault, Fault, FaultId, Form, Injection, Newer, RequestFacts, Row, Stream, Watches};
 
 /// The functions of the server that the engine of faults calls.
 pub trait Host: Send + Sync + std::fmt::Debug {
@@ -72,7 +72,7 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     /// Handles a matching watch that opens while the fault is active, or that has sent `afterEvents` events.
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
     /// Handles a matching request that arrives while the fault is active.
-    fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Injection, _scene: &mut Scene<'_>) {}
+    fn request(&mut self, _asked: &RequestFacts<'_>, _treatment: &mut Injection, _scene: &mut Scene<'_>) {}
     /// Handles an event that is withheld because this fault silences the stream; also called after the fault's end.
     fn withheld(&mut self, _stream: &Stream, _revision: u64, _scene: &mut Scene<'_>) {}
     /// Handles a watch from a compacted revision and returns how the 410 is sent. Clients resume later, so this hook is
@@ -88,7 +88,7 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     /// Handles a request of a target user that reaches the store, whatever the answer; also called after the fault's
     /// end. Returns whether the request proves the change that this fault made to the server. If so, older faults of
     /// the same name are not called.
-    fn met(&mut self, _asked: &Asked<'_>, _scene: &mut Scene<'_>) -> bool {
+    fn met(&mut self, _asked: &RequestFacts<'_>, _scene: &mut Scene<'_>) -> bool {
         false
     }
     /// Handles the refusal of a token that this fault replaced; returns whether this fault counts the refusal. This

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Fault, Form, Host, PlayedRow, Row, Scene, Stream};
+use super::{Behaviour, Fault, Form, Host, PlayedRow, RequestFacts, Row, Scene, Stream};
 
 keys! {
     pub struct Keys {
@@ -43,7 +43,7 @@ impl Behaviour for Compact {
 
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
 
-    fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
+    fn met(&mut self, asked: &RequestFacts<'_>, scene: &mut Scene<'_>) -> bool {
         let Some((from, floor)) = asked.resumes_from().zip(self.floor).filter(|(from, floor)| from < floor) else {
             return false;
         };

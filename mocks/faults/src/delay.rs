@@ -7,7 +7,7 @@ use std::time::Duration;
 use units::Span;
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Error, Injection, Name, On, PlayedRow, Row, Scene};
+use super::{Behaviour, Error, Injection, Name, On, PlayedRow, RequestFacts, Row, Scene};
 
 keys! {
     pub struct AnswerKeys {
@@ -49,7 +49,7 @@ const HOLD: Duration = Duration::from_secs(1);
 pub(super) struct Delay;
 
 impl Behaviour for Delay {
-    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let holds = scene.fault.name == Name::HoldHeaders;
         let delay = if holds {
             scene.fault.keys::<HeadersKeys>().delay.map_or(HOLD, |delay| delay.0)

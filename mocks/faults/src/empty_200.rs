@@ -2,7 +2,7 @@
 //! compacted revision, as in real servers for resources without a watch cache. A hit is one empty answer.
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
+use super::{Behaviour, Injection, Instead, PlayedRow, RequestFacts, Row, Scene};
 
 keys! {
     pub struct Keys {
@@ -19,7 +19,7 @@ pub(super) const ROW: PlayedRow = Row::requests("empty-200", "Watches are answer
 pub(super) struct Empty200;
 
 impl Behaviour for Empty200 {
-    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if scene.fault.keys::<Keys>().stale == Some(true) {
             injection.empty_when_gone = Some(scene.active.clone());
         } else if injection.instead.is_none() {

@@ -17,8 +17,8 @@ use super::active::Counts;
 use super::handle::{Handle, Welcome};
 use super::table::{Entry, Table};
 use super::{
-    ActiveFault, Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Hit, Host, Injection, Item, Name,
-    Scene, Stream,
+    ActiveFault, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Hit, Host, Injection, Item, Name,
+    RequestFacts, Scene, Stream,
 };
 
 /// The wait before a fault affects a connection, so that written bytes reach the network first. The engine also waits
@@ -140,7 +140,7 @@ impl Core {
         self.inner.lock().touches(user)
     }
 
-    pub(crate) fn asked(&self, asked: &Asked<'_>) -> Injection {
+    pub(crate) fn injection(&self, asked: &RequestFacts<'_>) -> Injection {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let mut injection = Injection { known: inner.next_serial, ..Injection::default() };
@@ -162,7 +162,7 @@ impl Core {
             inner.act(index, now_us, |behaviour, scene| {
                 // For an effect on a watch, the probability is decided there.
                 if family != Family::Requests || (!scene.spent() && scene.chance()) {
-                    behaviour.asked(asked, &mut injection, scene);
+                    behaviour.request(asked, &mut injection, scene);
                 }
             });
         }
@@ -311,7 +311,7 @@ impl Inner {
     }
 
     /// Reports a request to the faults that changed the server itself, the newest fault of each name first.
-    fn met(&mut self, asked: &Asked<'_>, now_us: u64) {
+    fn met(&mut self, asked: &RequestFacts<'_>, now_us: u64) {
         let mut met: Vec<Name> = Vec::new();
         for index in (0..self.table.entries.len()).rev() {
             let fault = &self.table.entries[index].fault;

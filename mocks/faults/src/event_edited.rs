@@ -56,7 +56,7 @@ impl Behaviour for EventEdited {
 
 /// The values that one object has in the edited fields.
 #[derive(Debug)]
-struct Seen {
+struct EditedFields {
     uid: Value,
     fields: BTreeMap<String, Value>,
 }
@@ -67,8 +67,8 @@ struct Editing {
     change: Option<Change>,
     set: Arc<BTreeMap<String, Value>>,
     /// The object in the newest event; `before` is the object in the newest event about another object.
-    last: Option<Seen>,
-    before: Option<Seen>,
+    last: Option<EditedFields>,
+    before: Option<EditedFields>,
 }
 
 impl Effect for Editing {
@@ -96,7 +96,7 @@ impl Editing {
     fn remember(&mut self, object: &Value) {
         let uid = object.pointer(UID).cloned().unwrap_or_default();
         let fields = self.set.keys().filter_map(|at| Some((at.clone(), object.pointer(at)?.clone()))).collect();
-        let last = self.last.replace(Seen { uid, fields });
+        let last = self.last.replace(EditedFields { uid, fields });
         if let (Some(last), Some(now)) = (last, &self.last)
             && last.uid != now.uid
         {

@@ -2,7 +2,7 @@
 //! the new events. A hit is one watch that got repeated events.
 
 use super::settings::{keys, not_zero};
-use super::{Asked, Behaviour, Injection, PlayedRow, Row, Scene};
+use super::{Behaviour, Injection, PlayedRow, RequestFacts, Row, Scene};
 
 keys! {
     pub struct Keys {
@@ -25,7 +25,7 @@ const EVENTS: u64 = 1;
 pub(super) struct EventRepeated;
 
 impl Behaviour for EventRepeated {
-    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, _asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if !scene.spent() && scene.chance() {
             injection.repeat = Some((scene.fault.keys::<Keys>().events.unwrap_or(EVENTS), scene.active.clone()));
         }

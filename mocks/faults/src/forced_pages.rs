@@ -2,7 +2,7 @@
 //! has a next page.
 
 use super::settings::{keys, not_zero};
-use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
+use super::{Behaviour, Injection, On, PlayedRow, RequestFacts, Row, Scene};
 
 keys! {
     pub struct Keys {
@@ -25,7 +25,7 @@ const ITEMS: u64 = 1;
 pub(super) struct ForcedPages;
 
 impl Behaviour for ForcedPages {
-    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, _asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         injection.page_items = Some((scene.fault.keys::<Keys>().items.unwrap_or(ITEMS), scene.active.clone()));
     }
 }

@@ -7,7 +7,9 @@ use units::Bytes;
 
 use super::settings::{keys, not_zero};
 use super::stream::pipe::{Block, Rank};
-use super::{ActiveFault, Asked, Behaviour, Effect, Error, Flow, Injection, Item, PlayedRow, Row, Scene, Stream};
+use super::{
+    ActiveFault, Behaviour, Effect, Error, Flow, Injection, Item, PlayedRow, RequestFacts, Row, Scene, Stream,
+};
 
 keys! {
     pub struct Keys {
@@ -39,7 +41,7 @@ const BYTES: u64 = 4096;
 pub(super) struct HoldBuffer;
 
 impl Behaviour for HoldBuffer {
-    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, _asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if scene.fault.keys::<Keys>().headers == Some(true) && !scene.spent() {
             injection.holds_head = true;
         }

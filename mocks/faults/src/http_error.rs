@@ -3,7 +3,7 @@
 use units::Span;
 
 use super::settings::{error_status, keys};
-use super::{Asked, Behaviour, Error, ErrorBody, Injection, Instead, PlayedRow, Refusal, Row, Scene};
+use super::{Behaviour, Error, ErrorBody, Injection, Instead, PlayedRow, Refusal, RequestFacts, Row, Scene};
 
 keys! {
     pub struct Keys {
@@ -35,7 +35,7 @@ const STATUS: u16 = 500;
 pub(super) struct HttpError;
 
 impl Behaviour for HttpError {
-    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if injection.instead.is_some() {
             return;
         }

@@ -9,7 +9,6 @@
 
 mod active;
 mod answer_lost;
-mod asked;
 mod behaviour;
 mod bookmark_ahead;
 mod catalogue;
@@ -43,6 +42,7 @@ mod process;
 pub mod random;
 mod reason;
 mod registry;
+mod request;
 mod rewind;
 mod schedule;
 mod settings;
@@ -69,7 +69,6 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 pub use active::ActiveFault;
-pub use asked::{Asked, Injection, Instead, Lost, Refusal, Stale};
 pub(crate) use behaviour::{Behaviour, PlayedRow, Scene};
 pub use behaviour::{Host, Moment, Restore};
 pub use clocks::{DriftKeys, JumpKeys, JumpOf, process_of};
@@ -80,6 +79,7 @@ pub use player::Player;
 pub use pods::{CertificateExpiryKeys, KillBy, NodePressureKeys, PauseKeys, PodKillKeys, ScaleKeys, VALID};
 pub use reason::reason_of;
 pub use registry::{DownKeys, ErrorKeys, SlowKeys};
+pub use request::{Injection, Instead, Lost, Refusal, RequestFacts, Stale};
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Code, Connections, Direction, Drawn, Error, ErrorBody, Every, Family, Fault, Form, How, Http2Code, Kind, Lasting,
@@ -321,11 +321,11 @@ impl Faults {
 
     /// The effects of the faults on an incoming request.
     #[inline]
-    pub fn asked(&self, asked: &Asked<'_>) -> Injection {
+    pub fn injection(&self, asked: &RequestFacts<'_>) -> Injection {
         if self.never_any() {
             return Injection::default();
         }
-        let Some(draw) = self.draw.get() else { return self.core.asked(asked) };
+        let Some(draw) = self.draw.get() else { return self.core.injection(asked) };
         let _drawing = self.drawing.lock();
         if self.core.touches(asked.user) {
             for (id, fault) in draw.draw(asked) {
@@ -333,7 +333,7 @@ impl Faults {
                 let _ = self.begin(id, &fault);
             }
         }
-        self.core.asked(asked)
+        self.core.injection(asked)
     }
 
     /// Begins these faults with the writes in their `when`. Writes of target users count from this call on.

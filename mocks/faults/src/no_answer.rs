@@ -1,7 +1,7 @@
 //! `no-answer`: a request is read and never answered. The connection is closed when the client leaves or the fault
 //! ends. A hit is one unanswered request.
 
-use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
+use super::{Behaviour, Injection, Instead, PlayedRow, RequestFacts, Row, Scene};
 
 pub(super) const ROW: PlayedRow = Row::requests("no-answer", "Requests are read and never answered.")
     .sees("the request is read and not answered; the connection closes when the fault ends")
@@ -11,7 +11,7 @@ pub(super) const ROW: PlayedRow = Row::requests("no-answer", "Requests are read 
 pub(super) struct NoAnswer;
 
 impl Behaviour for NoAnswer {
-    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if injection.instead.is_none() {
             scene.hit(format!("{} not answered", asked.describe()));
             injection.instead = Some(Instead::Silence(scene.active.clone()));

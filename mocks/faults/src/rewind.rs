@@ -7,7 +7,7 @@ use std::sync::Arc;
 use units::Span;
 
 use super::settings::{Newer, Watches, keys};
-use super::{Asked, Behaviour, Fault, Host, On, PlayedRow, Restore, Row, Scene, Stream};
+use super::{Behaviour, Fault, Host, On, PlayedRow, RequestFacts, Restore, Row, Scene, Stream};
 
 keys! {
     pub struct Keys {
@@ -58,7 +58,7 @@ impl Behaviour for Rewind {
     /// Does nothing: a watch that was cut proves nothing about the restore, because any server may reset a watch.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
-    fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
+    fn met(&mut self, asked: &RequestFacts<'_>, scene: &mut Scene<'_>) -> bool {
         // A resumed watch gets the answer of `newer`, not the present state.
         let shows = asked.on == On::List || (asked.on == On::Watch && asked.resumes_from().is_none());
         let Some(what) = self.undone.take_if(|_| shows) else { return false };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::View;
 use super::settings::keys;
-use super::{Asked, Behaviour, Connections, Error, Fault, Host, Injection, On, PlayedRow, Row, Scene, Stale};
+use super::{Behaviour, Connections, Error, Fault, Host, Injection, On, PlayedRow, RequestFacts, Row, Scene, Stale};
 use units::Span;
 
 keys! {
@@ -63,7 +63,7 @@ impl Behaviour for StaleView {
         self.view.freeze(at.saturating_sub(self.behind));
     }
 
-    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let reads = matches!(asked.on, On::List | On::Watch | On::Get);
         if reads && (!self.only_new || asked.connection >= self.next_connection) {
             injection.stale = Some(Stale { view: self.view.clone(), active: scene.active.clone() });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use units::Span;
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Fault, Host, PlayedRow, Row, Scene, Stream};
+use super::{Behaviour, Fault, Host, PlayedRow, RequestFacts, Row, Scene, Stream};
 
 keys! {
     pub struct RotatedKeys {
@@ -67,7 +67,7 @@ impl Behaviour for TokenRotated {
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
     /// Counts the first request with the new token. A request with the old token is refused before this call.
-    fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
+    fn met(&mut self, asked: &RequestFacts<'_>, scene: &mut Scene<'_>) -> bool {
         let Some(its) = self.rotated.iter_mut().find(|its| its.user == *asked.user) else { return false };
         if scene.now_us < its.ends_us {
             return false;

@@ -1,9 +1,9 @@
 //! `too-large`: a `resourceVersion` that the server, or the old state of a `stale-view`, has not reached is refused
 //! with 504. The `Status` has the form of current or of old API servers. A hit is one refusal.
 
-use super::asked::TooLargeRule;
+use super::request::TooLargeRule;
 use super::settings::keys;
-use super::{Asked, Behaviour, Form, Injection, On, PlayedRow, Row, Scene};
+use super::{Behaviour, Form, Injection, On, PlayedRow, RequestFacts, Row, Scene};
 
 keys! {
     pub struct Keys {
@@ -27,7 +27,7 @@ pub(super) const ROW: PlayedRow =
 pub(super) struct TooLarge;
 
 impl Behaviour for TooLarge {
-    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, _asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let fault = scene.fault;
         injection.too_large = Some(TooLargeRule {
             form: fault.keys::<Keys>().form.unwrap_or(Form::Modern),

@@ -1,7 +1,7 @@
 //! `unordered`: the items of lists, and initial events, are sent newest first, so that the last item is the oldest. A
 //! hit is one reversed answer with more than one item.
 
-use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
+use super::{Behaviour, Injection, On, PlayedRow, RequestFacts, Row, Scene};
 
 pub(super) const ROW: PlayedRow = Row::requests("unordered", "Lists and initial events come newest first.")
     .on(On::List)
@@ -12,7 +12,7 @@ pub(super) const ROW: PlayedRow = Row::requests("unordered", "Lists and initial 
 pub(super) struct Unordered;
 
 impl Behaviour for Unordered {
-    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, _asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         injection.newest_first = Some(scene.active.clone());
     }
 }

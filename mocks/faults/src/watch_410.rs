@@ -76,7 +76,7 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::super::handle::Handle;
-    use super::super::{Asked, FaultId, Faults, Moment, Name, On, Restore, Streaming};
+    use super::super::{FaultId, Faults, Moment, Name, On, RequestFacts, Restore, Streaming};
     use super::*;
 
     /// A test server that remembers the state of the watch at each compaction.
@@ -118,7 +118,7 @@ mod tests {
         }));
         let seen = Arc::default();
         faults.attach(Box::new(Server(Arc::clone(&stream), Arc::clone(&seen))));
-        let asked = Asked {
+        let asked = RequestFacts {
             user: &stream.user,
             resource: &stream.resource,
             user_agent: &stream.user_agent,
@@ -127,7 +127,7 @@ mod tests {
             endpoint: 1,
             connection: 1,
         };
-        faults.opened(&stream, &faults.asked(&asked));
+        faults.opened(&stream, &faults.injection(&asked));
         faults.begin(FaultId(1), &Fault::armed(Name::Watch410)).unwrap();
         assert_eq!(*seen.lock(), [WatchState::Served, WatchState::Over(Ending::Clean)]);
     }

@@ -48,7 +48,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::super::handle::Handle;
-    use super::super::{Asked, Fault, FaultId, Faults, Name, On, Streaming};
+    use super::super::{Fault, FaultId, Faults, Name, On, RequestFacts, Streaming};
     use super::*;
 
     fn event(revision: u64, initial: bool) -> Item {
@@ -69,7 +69,7 @@ mod tests {
             query: "".into(),
             connection: Arc::new(Handle::new(1, 1)),
         }));
-        let asked = Asked {
+        let asked = RequestFacts {
             user: &stream.user,
             resource: &stream.resource,
             user_agent: &stream.user_agent,
@@ -78,7 +78,7 @@ mod tests {
             endpoint: 1,
             connection: 1,
         };
-        faults.opened(&stream, &faults.asked(&asked));
+        faults.opened(&stream, &faults.injection(&asked));
         let (_, mut effects) = stream.look(Waker::noop());
         let bookmark = |_, _| Bytes::new();
         let flow = Flow { now: Instant::now(), stream: &stream, bookmarks: false, bookmark: &bookmark };

@@ -35,7 +35,7 @@ pub(super) const NOT_READY: PlayedRow = row("not-ready", "Workloads stop being r
     .refuses(|fault| chosen(fault, fault.keys::<NotReadyKeys>().share))
     .sees("Pods are not ready, claims stay pending and load balancers have no address until the fault ends")
     .hit("a Pod, claim or service that would be ready")
-    .played(|_: &Fault| Box::new(Held));
+    .played(|_: &Fault| Box::new(WithoutEffect));
 
 pub(super) const FLAPPING: PlayedRow = row("flapping", "Workloads stop being ready, become ready again, and so on.")
     .takes::<FlappingKeys>()
@@ -49,7 +49,7 @@ pub(super) const FLAPPING: PlayedRow = row("flapping", "Workloads stop being rea
     })
     .sees("as `not-ready`, by turns off and on; it begins with not ready")
     .hit("each time that a Pod, claim or service stops being ready")
-    .played(|_: &Fault| Box::new(Held));
+    .played(|_: &Fault| Box::new(WithoutEffect));
 
 fn chosen(fault: &Fault, share: Option<f64>) -> Result<(), Error> {
     if let Some(given) = fault.probability {
@@ -66,9 +66,9 @@ fn chosen(fault: &Fault, share: Option<f64>) -> Result<(), Error> {
 
 /// A behaviour without effects: the simulation of workloads asks for the active faults itself.
 #[derive(Debug)]
-struct Held;
+struct WithoutEffect;
 
-impl Behaviour for Held {}
+impl Behaviour for WithoutEffect {}
 
 #[cfg(test)]
 mod tests {

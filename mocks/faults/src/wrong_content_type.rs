@@ -2,7 +2,7 @@
 //! with the wrong type.
 
 use super::settings::keys;
-use super::{Asked, Behaviour, Error, Injection, On, PlayedRow, Row, Scene};
+use super::{Behaviour, Error, Injection, On, PlayedRow, RequestFacts, Row, Scene};
 
 keys! {
     pub struct Keys {
@@ -30,7 +30,7 @@ const MEDIA: &str = "text/html";
 pub(super) struct WrongContentType;
 
 impl Behaviour for WrongContentType {
-    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+    fn request(&mut self, asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let media = scene.fault.keys::<Keys>().content_type.unwrap_or_else(|| MEDIA.to_owned());
         scene.hit(format!("{} answered as {media}", asked.describe()));
         injection.content_type = Some(media);

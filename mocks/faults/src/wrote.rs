@@ -123,7 +123,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::{Asked, Faults, Instead, On};
+    use super::super::{Faults, Instead, On, RequestFacts};
     use super::*;
 
     fn fault(keys: serde_json::Value) -> Fault {
@@ -139,8 +139,8 @@ mod tests {
     fn refuses(faults: &Faults) -> bool {
         let (user, resource, user_agent) = (&"jane".into(), &"pods".into(), &"test".into());
         let on = On::Create;
-        let asked = Asked { user, resource, user_agent, on, query: "", endpoint: 0, connection: 1 };
-        matches!(faults.asked(&asked).instead, Some(Instead::Refusal(_)))
+        let asked = RequestFacts { user, resource, user_agent, on, query: "", endpoint: 0, connection: 1 };
+        matches!(faults.injection(&asked).instead, Some(Instead::Refusal(_)))
     }
 
     /// Only writes with the fault's user agent count.

@@ -37,7 +37,7 @@ pub struct Answer<'a> {
 
 /// The request to which the answer belongs.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ReviewRequest<'a> {
     pub uid: &'a [u8],
     /// Whether the webhook may change the object.
     pub mutating: bool,
@@ -147,7 +147,7 @@ impl Version {
 /// # Errors
 ///
 /// When kube-apiserver would count the call of the webhook as failed.
-pub fn verdict(answer: Answer<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal> {
+pub fn verdict(answer: Answer<'_>, asked: ReviewRequest<'_>) -> Result<Verdict, Refusal> {
     if let Some(content_type) = answer.content_type.filter(|text| !text.trim_ascii().is_empty()) {
         let shown = || String::from_utf8_lossy(content_type).into_owned();
         media::check(content_type).map_err(|why| Refusal::MediaType { content_type: shown(), why })?;
@@ -160,7 +160,7 @@ pub fn verdict(answer: Answer<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal>
         return Err(Refusal::Empty { status: answer.status, content_type });
     }
     if let Some(parts) = quick::read(answer.body) {
-        return said(parts, asked);
+        return decision(parts, asked);
     }
     let undecodable = |why: String| Refusal::Undecodable { why, body: excerpt(answer.body) };
     let text = text::json_of(answer.body).map_err(undecodable)?;
@@ -170,10 +170,10 @@ pub fn verdict(answer: Answer<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal>
             Refusal::Type { api_version, kind, expected: asked.version.api_version() }
         }
     })?;
-    said(parts, asked)
+    decision(parts, asked)
 }
 
-fn said(parts: Parts<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal> {
+fn decision(parts: Parts<'_>, asked: ReviewRequest<'_>) -> Result<Verdict, Refusal> {
     let Parts { api_version, kind, response } = parts;
     let Some(response) = response else { return Err(Refusal::Absent) };
     if asked.version == Version::V1 {

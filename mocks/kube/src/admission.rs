@@ -13,7 +13,7 @@ mod review;
 
 use std::sync::Arc;
 
-use go_rules::admission::{Answer, Asked, Refusal, Verdict};
+use go_rules::admission::{Answer, Refusal, ReviewRequest, Verdict};
 use http::StatusCode;
 use jiff::Timestamp;
 use mock_cel::Input;
@@ -27,7 +27,7 @@ use super::call::Call;
 use super::reach::Nowhere;
 use super::reserved::Reservation;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, Policies, client, judge};
-use form::{Form, Seen};
+use form::{Form, ReviewedObjects};
 
 /// Maximum number of bytes of a webhook's invalid answer that an error message quotes.
 const SHOWN_BYTES: usize = 256;
@@ -191,7 +191,7 @@ async fn ask_mutating(
                     })?;
                 }
                 if next != *seen.object {
-                    seen.form.convert(attempt.call, &Form::asked(attempt.call), &mut next).await?;
+                    seen.form.convert(attempt.call, &Form::of_path(attempt.call), &mut next).await?;
                     settle(attempt, &mut next)?;
                     *object = next;
                     admitted.changed = true;
@@ -237,7 +237,7 @@ async fn matching<'a>(
     attempt: &Attempt<'a>,
     hooks: &'a [Hook],
     object: &'a Value,
-) -> Result<Vec<(&'a Hook, Seen<'a>)>, Failure> {
+) -> Result<Vec<(&'a Hook, ReviewedObjects<'a>)>, Failure> {
     let mut found = Vec::new();
     for hook in hooks {
         if let Some(seen) = seen_by(attempt, hook, object).await? {
@@ -249,9 +249,13 @@ async fn matching<'a>(
 
 /// The object that a webhook will see; `None` if the webhook is not called. Webhooks are also called for dry runs,
 /// because the server refuses configurations of webhooks with side effects.
-async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
+async fn seen_by<'a>(
+    attempt: &Attempt<'a>,
+    hook: &Hook,
+    object: &'a Value,
+) -> Result<Option<ReviewedObjects<'a>>, Failure> {
     let Some(form) = hook.matches.form(attempt, object) else { return Ok(None) };
-    let seen = Seen::new(attempt, object, form).await?;
+    let seen = ReviewedObjects::new(attempt, object, form).await?;
     if !meets_conditions(attempt, hook, &seen).await? {
         return Ok(None);
     }
@@ -259,7 +263,7 @@ async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> R
 }
 
 /// Whether the match conditions of a webhook accept the request.
-async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<bool, Failure> {
+async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &ReviewedObjects<'_>) -> Result<bool, Failure> {
     if hook.conditions.is_empty() {
         return Ok(true);
     }
@@ -295,7 +299,7 @@ enum Unanswered {
 }
 
 /// Calls one webhook. `None` means that the call failed and the webhook's failure policy is `Ignore`.
-async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<Option<Verdict>, Failure> {
+async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &ReviewedObjects<'_>) -> Result<Option<Verdict>, Failure> {
     let webhooks = &attempt.call.cluster().webhooks;
     let uid = attempt.call.cluster().fresh().uid;
     let request = review::body(attempt, &uid, seen, hook.review);
@@ -308,7 +312,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
         let reply = webhooks.client.post(&target, &path_and_query, request).await?;
         let content_type = reply.content_type.as_ref().map(http::HeaderValue::as_bytes);
         let answer = Answer { status: reply.status.as_u16(), content_type, body: &reply.body };
-        let asked = Asked { uid: uid.as_bytes(), mutating: hook.mutating, version: hook.review };
+        let asked = ReviewRequest { uid: uid.as_bytes(), mutating: hook.mutating, version: hook.review };
         go_rules::admission::verdict(answer, asked).map_err(|refusal| unanswered(refusal, &reply))
     });
     let answer = match tokio::time::timeout(hook.timeout, called).await {

@@ -3,9 +3,9 @@
 //! Owns one audit per user: counters, the newest requests, the delivery progress of each watch, the gaps that a relist
 //! closed, and the newest lines of watches. All records are bounded. The audit must not influence answers.
 
-mod asked;
 mod delivered;
 mod excerpt;
+mod fact;
 mod requests;
 mod shown;
 mod wire;
@@ -18,9 +18,9 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-pub use asked::{About, Asked, EndedBy, RequestFact, Said};
-pub(crate) use asked::{Following, OwnConnection, RequestLog};
 pub(crate) use delivered::Delivered;
+pub use fact::{About, EndedBy, RequestFact, RequestParameters, Said};
+pub(crate) use fact::{Following, OwnConnection, RequestLog};
 pub use requests::RequestRecord;
 pub(crate) use requests::{RequestRing, cut};
 use shown::ShownLog;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::Method;
-use mock_faults::{Asked, Injection, On, View};
+use mock_faults::{Injection, On, RequestFacts, View};
 use mock_objects::catalogue::{Resource, Served};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -139,7 +139,7 @@ impl Call {
     }
 
     /// The facts about the request by which faults decide whether they hit it.
-    pub fn asked(&self) -> Asked<'_> {
+    pub fn facts(&self) -> RequestFacts<'_> {
         let named = self.target.name.is_some();
         let on = match self.method {
             Method::GET if self.query.watch && !named => On::Watch,
@@ -152,7 +152,7 @@ impl Call {
             // No fault is about other methods.
             _ => On::Any,
         };
-        Asked {
+        RequestFacts {
             user: &self.who.name,
             resource: &self.resource.full_name,
             user_agent: &self.user_agent,
@@ -165,6 +165,6 @@ impl Call {
 
     /// Describes the request, such as `watch of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
-        self.asked().describe()
+        self.facts().describe()
     }
 }

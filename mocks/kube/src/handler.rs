@@ -228,7 +228,7 @@ async fn route(
         annotations: Mutex::default(),
     });
     let deprecated = call.served().deprecation.clone();
-    let watches = call.asked().on == On::Watch;
+    let watches = call.facts().on == On::Watch;
     // Faults concern clients: the server's own programs meet none, even if every user is a target.
     let is_plain = app.cluster.faults.never_any() && !app.cluster.audit.writes.follows();
     let body = Payload::from(request.into_body());
@@ -252,7 +252,7 @@ async fn disturbed(mut call: Box<Call>, mut body: Payload) -> Result<Result<Answ
     if let Some(write) = &write {
         write.reaches(&cluster, Side::Before).await;
     }
-    call.injection = cluster.faults.asked(&call.asked());
+    call.injection = cluster.faults.injection(&call.facts());
     inject::answer(call, body, write).await
 }
 

@@ -38,12 +38,12 @@ const NO_ENDPOINT: u32 = u32::MAX;
 
 pub(crate) struct Inside {
     app: Arc<App>,
-    doors: BTreeMap<Arc<str>, Door>,
+    doors: BTreeMap<Arc<str>, InsideConnection>,
     tasks: JoinSet<()>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Door(SendRequest<Full<Bytes>>);
+pub(crate) struct InsideConnection(SendRequest<Full<Bytes>>);
 
 impl Inside {
     pub fn new(app: Arc<App>) -> Self {
@@ -51,7 +51,7 @@ impl Inside {
     }
 
     /// The connection of the simulated program with this user name; `None` if a new connection ended at once.
-    pub async fn door(&mut self, user: &str, groups: &[String]) -> Option<Door> {
+    pub async fn door(&mut self, user: &str, groups: &[String]) -> Option<InsideConnection> {
         if let Some(door) = self.doors.get(user).filter(|door| !door.0.is_closed()) {
             return Some(door.clone());
         }
@@ -80,7 +80,7 @@ impl Inside {
         self.tasks.spawn(async move {
             let _ = connection.await;
         });
-        let door = Door(sender);
+        let door = InsideConnection(sender);
         self.doors.insert(who.name.clone(), door.clone());
         Some(door)
     }
@@ -103,7 +103,7 @@ impl Inside {
     }
 }
 
-impl Door {
+impl InsideConnection {
     /// Sends a request; returns the status and body of the answer, or `None` without an answer.
     pub async fn ask(mut self, request: Request<Full<Bytes>>) -> Option<(u16, Bytes)> {
         let answered = async {

@@ -11,7 +11,7 @@ use facts::Change;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::object;
-use mock_store::{Expect, Place, RawCommit, Version};
+use mock_store::{Expect, ObjectKey, RawCommit, Version};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -81,7 +81,7 @@ pub(crate) async fn run(app: Arc<App>) {
 }
 
 /// Handles one commit: deletes the dependents of a deleted object, and deletes a new object whose owners do not exist.
-fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
+fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<ObjectKey>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
     bootstrap::follow(cluster, resource, commit);
@@ -112,7 +112,7 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
 }
 
 /// Deletes an object if none of its owners exists; otherwise removes its references to missing owners.
-fn drop_owner(cluster: &Cluster, place: &Place) {
+fn drop_owner(cluster: &Cluster, place: &ObjectKey) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return };
     let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return };
@@ -142,7 +142,7 @@ fn owner_exists(cluster: &Cluster, owner: &Value, namespace: &str) -> bool {
 }
 
 /// Continues the deletion of an owner that waited for its dependents; returns whether the owner still waits.
-fn is_held(cluster: &Cluster, place: &Place) -> bool {
+fn is_held(cluster: &Cluster, place: &ObjectKey) -> bool {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return false };
     let version = cluster.get(resource, &place.namespace, &place.name);
@@ -214,7 +214,7 @@ fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
 }
 
 /// Whether a dependent blocks the foreground deletion of its owner through `blockOwnerDeletion`.
-fn is_blocking(cluster: &Cluster, place: &Place, uid: &str) -> bool {
+fn is_blocking(cluster: &Cluster, place: &ObjectKey, uid: &str) -> bool {
     let catalogue = cluster.catalogue();
     let resource = catalogue.by_id(place.resource);
     let dependent = resource.and_then(|resource| cluster.get(resource, &place.namespace, &place.name));
@@ -271,7 +271,7 @@ fn finish_namespaces(cluster: &Cluster) {
 
 /// Whether the grace period of an object is over, so that the task removes the object itself. No kubelet ends pods
 /// here, so their namespace would otherwise wait for ever.
-fn overdue(cluster: &Cluster, resource: &Resource, place: &Place) -> bool {
+fn overdue(cluster: &Cluster, resource: &Resource, place: &ObjectKey) -> bool {
     let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return false };
     if !version.facts().finalizing {
         return false;

@@ -68,8 +68,8 @@ use std::time::Duration;
 use mock_faults::{Faults, Newer, View, Watches};
 
 pub use audit::{
-    About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Said, Sending, Shown, ShownBy, Traffic, Wanted,
-    WireLine, Written,
+    About, Delivery, EndedBy, Gap, RequestFact, RequestParameters, RequestRecord, Said, Sending, Shown, ShownBy,
+    Traffic, Wanted, WireLine, Written,
 };
 pub use authorization::{Authorization, Permission};
 pub use config::{Config, Identity, Limits, ServiceAccounts, User, Workloads};
@@ -79,7 +79,7 @@ pub use tail::{Entry, Overrun, Tail};
 
 use call::App;
 use cluster::{Cluster, Setup};
-use listen::{Certificates, Door, Listening};
+use listen::{Certificates, EndpointIdentity, Listening};
 use users::Users;
 
 pub use mock_objects::VERSION;
@@ -193,7 +193,7 @@ impl Server {
         names.extend(config.names.iter().map(String::as_str));
         let certificates = Arc::new(Certificates::new(authority, cluster.signer.as_ref(), &names)?);
         let app = App::new(&cluster, &users, limits, View::live());
-        let door = Door { address, certificates: certificates.clone(), number: 0 };
+        let door = EndpointIdentity { address, certificates: certificates.clone(), number: 0 };
         let mut listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
         if let Some(wanted) = config.workloads {
             let app = App::new(&cluster, &users, limits, View::live());
@@ -251,7 +251,7 @@ impl Server {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
         let view = app.view.clone();
         let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
-        let door = Door { address, certificates: Arc::new(self.certificates.with_alpn(alpn)), number };
+        let door = EndpointIdentity { address, certificates: Arc::new(self.certificates.with_alpn(alpn)), number };
         let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
         let (cluster, users, ca_pem) = (self.cluster.clone(), self.users.clone(), self.ca_pem.clone());
         Ok(Replica { cluster, users, view, listening, ca_pem, number })
@@ -263,7 +263,7 @@ impl Server {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
         let view = app.view.clone();
         let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
-        let door = Door { address, certificates: Arc::new(Certificates::of(identity)?), number };
+        let door = EndpointIdentity { address, certificates: Arc::new(Certificates::of(identity)?), number };
         let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
         let (cluster, users) = (self.cluster.clone(), self.users.clone());
         Ok(Replica { cluster, users, view, listening, ca_pem: identity.serving.certificate_pem.clone(), number })

@@ -63,7 +63,7 @@ pub(crate) struct Listening {
     helpers: usize,
 }
 
-pub(crate) struct Door {
+pub(crate) struct EndpointIdentity {
     pub address: SocketAddr,
     pub certificates: Arc<Certificates>,
     /// The number of the endpoint; the server's first endpoint has 0.
@@ -97,8 +97,8 @@ where
 impl Listening {
     /// Starts to listen for connections. The first endpoint of a cluster also runs the cluster's own tasks: waking
     /// watches, dropping old history, and the janitor.
-    pub async fn start(door: Door, app: App) -> io::Result<Self> {
-        let Door { address, certificates, number } = door;
+    pub async fn start(door: EndpointIdentity, app: App) -> io::Result<Self> {
+        let EndpointIdentity { address, certificates, number } = door;
         let first = number == 0;
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;

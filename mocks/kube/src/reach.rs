@@ -4,7 +4,7 @@ use mock_objects::object;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::webhooks::{Place, Target, Unusable};
+use crate::webhooks::{Target, Unusable, WebhookAddress};
 
 /// Why the server cannot connect to a webhook.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub(crate) enum Nowhere {
     NoAddress { namespace: String, name: String },
 }
 
-impl Place {
+impl WebhookAddress {
     /// The address to which the server connects now.
     pub(crate) fn target(&self, cluster: &Cluster, ca_pem: String) -> Result<Target, Nowhere> {
         match self {

@@ -14,10 +14,10 @@ use serde_json::Value;
 pub(crate) type Objects = BTreeMap<u64, (Arc<Resource>, Value)>;
 
 #[derive(Debug, Default)]
-pub(crate) struct Reserved(Mutex<Held>);
+pub(crate) struct Reserved(Mutex<Reservations>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct Reservations {
     /// Number of reservations so far.
     writes: u64,
     objects: Objects,

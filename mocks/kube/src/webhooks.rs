@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 pub(crate) use client::{Client, Target};
 pub(crate) use conditions::{FailurePolicy, Opinion, judge};
 pub(crate) use hook::{
-    Hook, Hooks, MatchPolicy, Matches, Place, Rule, Unusable, authority, check_configuration, place,
+    Hook, Hooks, MatchPolicy, Matches, Rule, Unusable, WebhookAddress, authority, check_configuration, place,
 };
 pub(crate) use policy::{Binding, Mutation, Policies, Policy, Validation};
 

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use super::call::App;
 use super::cluster::Cluster;
 use super::config::Workloads;
-use super::inside::{Door, Inside};
+use super::inside::{Inside, InsideConnection};
 
 /// Maximum number of commits that the task passes to the simulation at a time.
 const COMMITS_MAX: usize = 4096;
@@ -193,7 +193,7 @@ fn timeline(cluster: &Cluster) -> Option<u32> {
 
 /// Sends the writes of several objects at the same time, and reports the results to the simulation.
 async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
-    let mut doors: BTreeMap<Author, Door> = BTreeMap::new();
+    let mut doors: BTreeMap<Author, InsideConnection> = BTreeMap::new();
     for write in batches.iter().flat_map(|batch| &batch.writes) {
         if !doors.contains_key(&write.by)
             && let Some(door) = inside.door(&write.by.user(), &write.by.groups()).await
@@ -218,7 +218,7 @@ async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
 
 /// Sends the writes for one object, one after the other. After a refusal, only a status is sent, because the status may
 /// report the refusal.
-async fn all(doors: &BTreeMap<Author, Door>, writes: &[Write]) -> Outcome {
+async fn all(doors: &BTreeMap<Author, InsideConnection>, writes: &[Write]) -> Outcome {
     let began = Instant::now();
     let mut refused = None;
     for write in writes {

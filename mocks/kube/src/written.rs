@@ -28,7 +28,7 @@ impl Write {
     /// The write in a request, if a fault or the log of writes needs it. Reads the body of the request.
     pub async fn of(call: &Call, body: &mut Payload) -> Option<Self> {
         let cluster = call.cluster();
-        let asked = call.asked();
+        let asked = call.facts();
         let writes = matches!(asked.on, On::Create | On::Update | On::Patch | On::Delete);
         let is_needed = cluster.faults.awaits_writes() || cluster.audit.writes.follows();
         if !writes

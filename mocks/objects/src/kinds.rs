@@ -60,7 +60,7 @@ use std::collections::BTreeMap;
 use mock_cel::Quantity;
 use serde_json::Value;
 
-pub use kind::{Bare, Ending, Kind, Meaning, Part, Review};
+pub use kind::{Bare, Ending, Kind, Meaning, Review, SubresourceFields};
 pub(crate) use kind::{CUSTOM, Causes, Generation, Mirror, Names, Older};
 
 /// The sum of `requests` or of `limits` of all containers in a pod's specification, for each resource name.

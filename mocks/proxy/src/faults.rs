@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::link::Link;
 use super::netns::Namespace;
-use super::plan::{Door, Plan, What};
+use super::plan::{Acceptance, Effect, Plan};
 use super::shape::{End, Lane, Shape, Way};
 
 /// How often the proxy reads the packet filter's counters, until the first packet is lost.
@@ -103,7 +103,7 @@ impl Faults {
         let over = self.stop.child_token();
         let index = inner.table.begin(id, fault, Played { plan, over: over.clone() })?;
         let chosen = if plan.on_open { inner.choose(index) } else { Vec::new() };
-        if plan.what == What::Loss {
+        if plan.what == Effect::Loss {
             let ports: Vec<u16> = chosen.iter().filter_map(|id| Some(inner.links.get(id)?.link.peer.port())).collect();
             drop(inner);
             return self.lose(id, plan, &ports, over).inspect_err(|_| self.forget(id));
@@ -127,7 +127,7 @@ impl Faults {
             }
         }
         drop(inner);
-        if let Some(namespace) = self.namespace.as_ref().filter(|_| plan.what == What::Loss) {
+        if let Some(namespace) = self.namespace.as_ref().filter(|_| plan.what == Effect::Loss) {
             self.note_lost(namespace, id);
             if plan.heals
                 && let Err(error) = namespace.pass(id, plan.ways)
@@ -156,7 +156,7 @@ impl Faults {
     }
 
     /// Decides whether a new connection is served or refused.
-    pub(super) fn admit(&self, peer: SocketAddr) -> Door {
+    pub(super) fn admit(&self, peer: SocketAddr) -> Acceptance {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let id = inner.next;
@@ -169,10 +169,10 @@ impl Faults {
             if !entry.active || entry.is_moment() || !plan.on_new || !inner.table.picks(index) {
                 continue;
             }
-            if let What::Refuse(how) = plan.what {
+            if let Effect::Refuse(how) = plan.what {
                 inner.table.hit(index, now_us, format!("{} refused: {}", link.describe(), how.as_str()));
                 inner.refused += 1;
-                return Door::Shut(how);
+                return Acceptance::Shut(how);
             }
             afflicting.push(index);
         }
@@ -181,7 +181,7 @@ impl Faults {
         for index in afflicting {
             inner.afflict(index, id, now_us);
         }
-        Door::Open(link)
+        Acceptance::Open(link)
     }
 
     /// Removes a connection that has ended.
@@ -283,7 +283,7 @@ impl Inner {
         let link = open.link.clone();
         open.lanes.push((id, Way::BOTH.map(|way| plan.lane(id, way, link.moved(way)))));
         open.tell();
-        if plan.what == What::Reset {
+        if plan.what == Effect::Reset {
             link.shape.send_modify(|shape| shape.end = Some(End::Reset));
             self.hit(id, now_us, format!("{} reset", link.describe()));
         }

@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 pub use faults::{Counts, Faults};
 use netns::Namespace;
-use plan::{Door, Refusal};
+use plan::{Acceptance, Refusal};
 use wire::Wire;
 
 /// Maximum number of simultaneous connections; further connections wait in the kernel. A client that leaks one
@@ -177,8 +177,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 /// Handles one connection of the subject from its acceptance to its end.
 async fn through(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr, _permit: OwnedSemaphorePermit) {
     let wire = match shared.faults.admit(peer) {
-        Door::Open(link) => Wire::enlist(&shared.faults, link),
-        Door::Shut(how) => return refuse(tcp, how).await,
+        Acceptance::Open(link) => Wire::enlist(&shared.faults, link),
+        Acceptance::Shut(how) => return refuse(tcp, how).await,
     };
     let upstream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(shared.upstream)).await;
     let Ok(Ok(upstream)) = upstream else {

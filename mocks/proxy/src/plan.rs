@@ -22,7 +22,7 @@ const BYTES_PER_S: u64 = 10 * 1024;
 const CUT_BYTES: u64 = 1024;
 
 /// Whether a new connection is served or refused.
-pub(super) enum Door {
+pub(super) enum Acceptance {
     Open(Arc<Link>),
     Shut(Refusal),
 }
@@ -45,7 +45,7 @@ pub(super) struct Ways {
 /// A fault's settings as the proxy uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    pub what: What,
+    pub what: Effect,
     pub ways: Ways,
     /// Whether the fault affects connections that are open when it begins.
     pub on_open: bool,
@@ -56,7 +56,7 @@ pub(super) struct Plan {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Effect {
     Freeze,
     Reset,
     Refuse(Refusal),
@@ -100,32 +100,32 @@ impl Plan {
     pub fn of(fault: &Fault) -> Option<Self> {
         let (freeze, loss) = (fault.keys::<FreezeKeys>(), fault.keys::<LossKeys>());
         let what = match fault.name {
-            Name::NetFreeze => What::Freeze,
-            Name::NetReset => What::Reset,
-            Name::NetRefuse => What::Refuse(match fault.keys::<RefuseKeys>().how.unwrap_or(How::Reset) {
+            Name::NetFreeze => Effect::Freeze,
+            Name::NetReset => Effect::Reset,
+            Name::NetRefuse => Effect::Refuse(match fault.keys::<RefuseKeys>().how.unwrap_or(How::Reset) {
                 How::Reset => Refusal::Reset,
                 How::Close => Refusal::Close,
                 How::Hang => Refusal::Hang,
             }),
             Name::NetLatency => {
                 let LatencyKeys { delay, jitter } = fault.keys();
-                What::Latency {
+                Effect::Latency {
                     delay: delay.map_or(DELAY, |delay| delay.0),
                     jitter: jitter.map_or(Duration::ZERO, |jitter| jitter.0),
                 }
             }
             Name::NetBandwidth => {
                 let rate = fault.keys::<BandwidthKeys>().rate;
-                What::Bandwidth { bytes_per_s: rate.map_or(BYTES_PER_S, |rate| rate.bytes_per_second).max(1) }
+                Effect::Bandwidth { bytes_per_s: rate.map_or(BYTES_PER_S, |rate| rate.bytes_per_second).max(1) }
             }
             Name::NetCut => {
                 let CutKeys { bytes, how } = fault.keys();
-                What::Cut {
+                Effect::Cut {
                     bytes: bytes.map_or(CUT_BYTES, |bytes| bytes.0),
                     how: if how == Some(How::Close) { End::Close } else { End::Reset },
                 }
             }
-            Name::NetLoss => What::Loss,
+            Name::NetLoss => Effect::Loss,
             _ => return None,
         };
         let ways = match fault.name {
@@ -136,7 +136,7 @@ impl Plan {
         // A fault that is armed before the subject starts, or waits for its turn, is meant for later connections.
         let waits = fault.is_armed_before() || fault.counts_turns();
         let on_new = match what {
-            What::Freeze | What::Loss => {
+            Effect::Freeze | Effect::Loss => {
                 let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
                 freeze.new_connections.or(loss.new_connections).unwrap_or(default) == NewConnections::Frozen
             }
@@ -145,10 +145,10 @@ impl Plan {
         Some(Self {
             what,
             ways,
-            on_open: !matches!(what, What::Refuse(_)) && !fault.counts_turns(),
+            on_open: !matches!(what, Effect::Refuse(_)) && !fault.counts_turns(),
             on_new,
             heals: match what {
-                What::Freeze => freeze.heals == Some(true),
+                Effect::Freeze => freeze.heals == Some(true),
                 // Packets arrive again when they are no longer dropped.
                 _ => true,
             },
@@ -162,11 +162,11 @@ impl Plan {
             return lane;
         }
         match self.what {
-            What::Freeze => lane.frozen = Some(by),
-            What::Latency { delay, jitter } => lane.late = Some(Late { by, delay, jitter }),
-            What::Bandwidth { bytes_per_s } => lane.slow = Some(Slow { by, bytes_per_s }),
-            What::Cut { bytes, how } => lane.cut = Some(Cut { by, at_bytes: moved.saturating_add(bytes), how }),
-            What::Reset | What::Refuse(_) | What::Loss => {}
+            Effect::Freeze => lane.frozen = Some(by),
+            Effect::Latency { delay, jitter } => lane.late = Some(Late { by, delay, jitter }),
+            Effect::Bandwidth { bytes_per_s } => lane.slow = Some(Slow { by, bytes_per_s }),
+            Effect::Cut { bytes, how } => lane.cut = Some(Cut { by, at_bytes: moved.saturating_add(bytes), how }),
+            Effect::Reset | Effect::Refuse(_) | Effect::Loss => {}
         }
         lane
     }

@@ -42,7 +42,7 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
 /// The listening socket and the settings of its connections.
-pub(super) struct Door {
+pub(super) struct Socket {
     pub(super) listener: TcpListener,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) shared: Arc<Shared>,
@@ -52,7 +52,7 @@ pub(super) struct Door {
     pub(super) stop: CancellationToken,
 }
 
-impl Door {
+impl Socket {
     /// Accepts connections until the registry stops, then lets open requests end.
     pub(super) async fn run(self) {
         let permits = Arc::new(Semaphore::new(self.connections_max));
@@ -110,14 +110,14 @@ async fn welcome(
     stop: CancellationToken,
 ) {
     let line = match shared.faults.admit(peer) {
-        faults::Door::Open(line) => line,
-        faults::Door::Shut(how) => {
+        faults::Acceptance::Open(line) => line,
+        faults::Acceptance::Shut(how) => {
             if how == How::Reset {
                 let _ = stream.set_zero_linger();
             }
             return;
         }
-        faults::Door::Silent(over) => {
+        faults::Acceptance::Silent(over) => {
             tokio::select! {
                 () = over.cancelled() => {}
                 () = stop.cancelled() => {}

@@ -30,7 +30,7 @@ use super::body::Body;
 use super::refusal::Refusal;
 use super::route::{Kind, Route};
 
-pub(super) use down::Door;
+pub(super) use down::Acceptance;
 
 /// Longest path, and longest user agent, in the description of a hit, in characters.
 const TOLD_CHARS: usize = 200;
@@ -198,7 +198,7 @@ impl Faults {
 
     /// Finds the faults that affect an incoming request. The first fault with an effect before the request is handled
     /// counts a hit at once.
-    pub(super) fn asked(&self, ask: &Ask<'_>) -> Injection {
+    pub(super) fn injection(&self, ask: &Ask<'_>) -> Injection {
         let mut injection = Injection::default();
         if !self.any.load(Ordering::Acquire) {
             return injection;
@@ -216,7 +216,7 @@ impl Faults {
             }
             let Some(action) = entry.played.behaviour.before(ask, &entry.fault) else { continue };
             let (id, name, over) = (entry.id, entry.fault.name, entry.played.over.clone());
-            inner.table.hit(index, now_us, ask.told(name));
+            inner.table.hit(index, now_us, ask.hit_text(name));
             injection.applied = Some(Applied { id, name, action, over });
         }
         injection
@@ -244,7 +244,7 @@ impl Faults {
             if let Some(after) = entry.played.behaviour.after(ask, &entry.fault, response) {
                 let counted = injection.applied.as_ref().is_some_and(|applied| applied.id == *id);
                 if !counted && !matches!(after, After::MoveTag) {
-                    inner.table.hit(index, now_us, ask.told(name));
+                    inner.table.hit(index, now_us, ask.hit_text(name));
                 }
                 return Some((name, after));
             }
@@ -253,7 +253,7 @@ impl Faults {
     }
 
     /// Decides whether a new connection is served, closed, or left without an answer.
-    pub(super) fn admit(&self, peer: SocketAddr) -> Door {
+    pub(super) fn admit(&self, peer: SocketAddr) -> Acceptance {
         let now_us = self.now_us();
         self.inner.lock().admit(peer, now_us)
     }
@@ -289,7 +289,7 @@ impl Ask<'_> {
         repository && fault.user_agent.as_deref().is_none_or(|part| self.user_agent.contains(part))
     }
 
-    fn told(&self, name: Name) -> String {
+    fn hit_text(&self, name: Name) -> String {
         let cut = |text: &str| text.chars().take(TOLD_CHARS).collect::<String>();
         format!("{} on {} by {}", name.as_str(), cut(self.path), cut(self.user_agent))
     }

@@ -176,7 +176,7 @@ impl Server {
             on_move: OnceLock::new(),
         });
         let stop = CancellationToken::new();
-        let door = |listener, tls, caller| connection::Door {
+        let door = |listener, tls, caller| connection::Socket {
             listener,
             tls,
             shared: shared.clone(),

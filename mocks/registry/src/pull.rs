@@ -14,7 +14,7 @@ use super::digest::Digest;
 use super::manifest::OCI_INDEX;
 use super::refusal::{Code, Refusal};
 use super::route::Reference;
-use super::shared::{Asked, Shared, json as json_answer};
+use super::shared::{RequestHead, Shared, json as json_answer};
 
 /// Maximum number of entries in one answer of a list; a client requests further entries with the next page.
 const PAGE_MAX: usize = 10_000;
@@ -23,7 +23,7 @@ const REFERRERS_MAX: usize = 1_000;
 
 /// The range of a blob that a client requests.
 #[derive(Debug, PartialEq, Eq)]
-enum Part {
+enum ByteRange {
     Whole,
     Bytes(usize, usize),
     Unsatisfiable,
@@ -31,7 +31,7 @@ enum Part {
 
 pub(super) fn manifest(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     name: &str,
     reference: &Reference,
 ) -> Result<Response<Body>, Refusal> {
@@ -50,13 +50,18 @@ pub(super) fn manifest(
     Ok(response)
 }
 
-pub(super) fn blob(shared: &Shared, asked: &Asked, name: &str, digest: &Digest) -> Result<Response<Body>, Refusal> {
+pub(super) fn blob(
+    shared: &Shared,
+    asked: &RequestHead,
+    name: &str,
+    digest: &Digest,
+) -> Result<Response<Body>, Refusal> {
     let found = shared.state.lock().store.blob(name, digest);
     let bytes = found.ok_or_else(|| Refusal::new(Code::BlobUnknown).detail(digest.as_str()))?;
     let length = bytes.len();
     let mut response = match part(asked.header(RANGE), length) {
-        Part::Whole => content(asked, digest, bytes),
-        Part::Bytes(first, last) => {
+        ByteRange::Whole => content(asked, digest, bytes),
+        ByteRange::Bytes(first, last) => {
             let mut response = content(asked, digest, bytes.slice(first..=last));
             if response.status() == StatusCode::OK {
                 *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -64,7 +69,7 @@ pub(super) fn blob(shared: &Shared, asked: &Asked, name: &str, digest: &Digest) 
             }
             response
         }
-        Part::Unsatisfiable => {
+        ByteRange::Unsatisfiable => {
             return Err(Refusal::new(Code::RangeInvalid).header(CONTENT_RANGE, &format!("bytes */{length}")));
         }
     };
@@ -75,7 +80,7 @@ pub(super) fn blob(shared: &Shared, asked: &Asked, name: &str, digest: &Digest) 
     Ok(response)
 }
 
-pub(super) fn tags(shared: &Shared, asked: &Asked, name: &str) -> Result<Response<Body>, Refusal> {
+pub(super) fn tags(shared: &Shared, asked: &RequestHead, name: &str) -> Result<Response<Body>, Refusal> {
     let most = page_length(asked)?;
     let page = shared.state.lock().store.tags(name, asked.value("last"), most);
     let page = page.ok_or_else(|| Refusal::new(Code::NameUnknown).detail(json!({ "name": name })))?;
@@ -88,7 +93,7 @@ pub(super) fn tags(shared: &Shared, asked: &Asked, name: &str) -> Result<Respons
     Ok(response)
 }
 
-pub(super) fn catalog(shared: &Shared, asked: &Asked) -> Result<Response<Body>, Refusal> {
+pub(super) fn catalog(shared: &Shared, asked: &RequestHead) -> Result<Response<Body>, Refusal> {
     let most = page_length(asked)?;
     let page = shared.state.lock().store.repositories(asked.value("last"), most);
     let mut response = json_answer(json!({ "repositories": page.items }).to_string());
@@ -103,7 +108,7 @@ pub(super) fn catalog(shared: &Shared, asked: &Asked) -> Result<Response<Body>, 
 
 pub(super) fn referrers(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     name: &str,
     subject: &Digest,
 ) -> Result<Response<Body>, Refusal> {
@@ -130,7 +135,7 @@ pub(super) fn referrers(
 }
 
 /// Makes the answer with this content and its digest, or 304 if the client has that content already.
-fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body> {
+fn content(asked: &RequestHead, digest: &Digest, bytes: bytes::Bytes) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     if asked.header(IF_NONE_MATCH).is_some_and(|tags| tags.contains(digest.as_str())) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -145,31 +150,31 @@ fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body
 
 /// The range of a blob that the header `Range` requests. A header that is invalid or names several ranges is ignored,
 /// as RFC 9110, section 14, demands.
-fn part(header: Option<&str>, length: usize) -> Part {
+fn part(header: Option<&str>, length: usize) -> ByteRange {
     let Some((first, last)) = header.and_then(|text| text.strip_prefix("bytes=")).and_then(|spec| spec.split_once('-'))
     else {
-        return Part::Whole;
+        return ByteRange::Whole;
     };
     match (first.trim(), last.trim()) {
         ("", suffix) => match suffix.parse::<usize>() {
-            Err(_) => Part::Whole,
-            Ok(0) => Part::Unsatisfiable,
-            Ok(_) if length == 0 => Part::Unsatisfiable,
-            Ok(suffix) => Part::Bytes(length.saturating_sub(suffix), length - 1),
+            Err(_) => ByteRange::Whole,
+            Ok(0) => ByteRange::Unsatisfiable,
+            Ok(_) if length == 0 => ByteRange::Unsatisfiable,
+            Ok(suffix) => ByteRange::Bytes(length.saturating_sub(suffix), length - 1),
         },
         (first, last) => {
             let last = if last.is_empty() { Ok(usize::MAX) } else { last.parse::<usize>() };
             match (first.parse::<usize>(), last) {
-                (Ok(first), Ok(last)) if first > last => Part::Whole,
-                (Ok(first), Ok(_)) if first >= length => Part::Unsatisfiable,
-                (Ok(first), Ok(last)) => Part::Bytes(first, last.min(length - 1)),
-                _ => Part::Whole,
+                (Ok(first), Ok(last)) if first > last => ByteRange::Whole,
+                (Ok(first), Ok(_)) if first >= length => ByteRange::Unsatisfiable,
+                (Ok(first), Ok(last)) => ByteRange::Bytes(first, last.min(length - 1)),
+                _ => ByteRange::Whole,
             }
         }
     }
 }
 
-fn page_length(asked: &Asked) -> Result<usize, Refusal> {
+fn page_length(asked: &RequestHead) -> Result<usize, Refusal> {
     let Some(text) = asked.value("n") else { return Ok(PAGE_MAX) };
     let number: usize =
         text.parse().map_err(|_| Refusal::new(Code::PaginationNumberInvalid).detail(json!({ "n": text })))?;
@@ -200,17 +205,17 @@ mod tests {
     #[test]
     fn ranges_follow_rfc_9110() {
         let cases = [
-            (None, Part::Whole),
-            (Some("bytes=0-0"), Part::Bytes(0, 0)),
-            (Some("bytes=2-"), Part::Bytes(2, 9)),
-            (Some("bytes=2-99"), Part::Bytes(2, 9)),
-            (Some("bytes=-3"), Part::Bytes(7, 9)),
-            (Some("bytes=-99"), Part::Bytes(0, 9)),
-            (Some("bytes=10-"), Part::Unsatisfiable),
-            (Some("bytes=-0"), Part::Unsatisfiable),
-            (Some("bytes=5-2"), Part::Whole),
-            (Some("bytes=0-1,3-4"), Part::Whole),
-            (Some("lines=0-1"), Part::Whole),
+            (None, ByteRange::Whole),
+            (Some("bytes=0-0"), ByteRange::Bytes(0, 0)),
+            (Some("bytes=2-"), ByteRange::Bytes(2, 9)),
+            (Some("bytes=2-99"), ByteRange::Bytes(2, 9)),
+            (Some("bytes=-3"), ByteRange::Bytes(7, 9)),
+            (Some("bytes=-99"), ByteRange::Bytes(0, 9)),
+            (Some("bytes=10-"), ByteRange::Unsatisfiable),
+            (Some("bytes=-0"), ByteRange::Unsatisfiable),
+            (Some("bytes=5-2"), ByteRange::Whole),
+            (Some("bytes=0-1,3-4"), ByteRange::Whole),
+            (Some("lines=0-1"), ByteRange::Whole),
         ];
         for (header, expected) in cases {
             assert_eq!(part(header, 10), expected, "{header:?}");
@@ -221,7 +226,7 @@ mod tests {
         /// For any header `Range`, the resulting range lies inside the blob.
         #[test]
         fn a_part_lies_inside(header in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0..100_usize) {
-            if let Part::Bytes(first, last) = part(Some(&header), length) {
+            if let ByteRange::Bytes(first, last) = part(Some(&header), length) {
                 prop_assert!(first <= last && last < length);
             }
         }

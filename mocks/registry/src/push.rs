@@ -14,7 +14,7 @@ use super::digest::Digest;
 use super::manifest::{self, Manifest};
 use super::refusal::{Code, Refusal};
 use super::route::{Reference, is_name};
-use super::shared::{Asked, Shared, collect, full, next_piece};
+use super::shared::{RequestHead, Shared, collect, full, next_piece};
 use super::uploads::{Range, Trouble};
 
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
@@ -31,7 +31,7 @@ struct Writing<'a> {
 /// `POST /blobs/uploads/`: mounts a blob, stores a whole blob, or starts an upload.
 pub(super) async fn start(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     name: &str,
     body: Incoming,
 ) -> Result<Response<Body>, Refusal> {
@@ -56,7 +56,7 @@ pub(super) async fn start(
 
 pub(super) async fn chunk(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     name: &str,
     id: &str,
     body: Incoming,
@@ -69,7 +69,7 @@ pub(super) async fn chunk(
 /// `PUT` of an upload: the last chunk, which may be empty, and the digest.
 pub(super) async fn finish(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     name: &str,
     id: &str,
     body: Incoming,
@@ -98,7 +98,7 @@ pub(super) fn cancel(shared: &Shared, name: &str, id: &str) -> Result<Response<B
 /// `PUT` of a manifest, by tag or by digest.
 pub(super) async fn manifest(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     name: &str,
     reference: &Reference,
     body: Incoming,
@@ -155,7 +155,7 @@ pub(super) fn delete_blob(shared: &Shared, name: &str, digest: &Digest) -> Resul
 
 /// Makes a blob of another repository visible in the repository `name`, if the blob exists and the client may read it;
 /// otherwise starts an upload.
-fn mount(shared: &Shared, asked: &Asked, name: &str) -> Result<Option<Response<Body>>, Refusal> {
+fn mount(shared: &Shared, asked: &RequestHead, name: &str) -> Result<Option<Response<Body>>, Refusal> {
     let (Some(digest), Some(from)) = (asked.value("mount"), asked.value("from").filter(|from| is_name(from))) else {
         return Ok(None);
     };
@@ -205,7 +205,7 @@ fn complete(shared: &Shared, name: &str, id: &str, digest: &Digest) -> Result<Re
     Ok(created(name, digest))
 }
 
-fn range_of(shared: &Shared, asked: &Asked, name: &str, id: &str) -> Result<Option<Range>, Refusal> {
+fn range_of(shared: &Shared, asked: &RequestHead, name: &str, id: &str) -> Result<Option<Range>, Refusal> {
     let Some(text) = asked.header(CONTENT_RANGE) else { return Ok(None) };
     if let Some(range) = Range::parse(text) {
         return Ok(Some(range));

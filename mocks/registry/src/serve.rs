@@ -16,7 +16,7 @@ use super::faults::{After, Applied, Ask, Before, Injection};
 use super::refusal::{Code, Refusal};
 use super::requests;
 use super::route::{Kind, Reference, Route};
-use super::shared::{Asked, Shared, collect, json};
+use super::shared::{RequestHead, Shared, collect, json};
 use super::{pull, push};
 
 /// Longest time that a fault leaves a request without an answer; longer than the timeout of every client.
@@ -46,7 +46,7 @@ pub(super) async fn answer(
     let at = shared.now();
     let (parts, body) = request.into_parts();
     let query = pairs(parts.uri.query().unwrap_or_default());
-    let asked = Asked { parts, query };
+    let asked = RequestHead { parts, query };
     let path = percent_decode_str(asked.parts.uri.path()).decode_utf8_lossy().into_owned();
     let mut entry = requests::Request {
         at_us: micros(at),
@@ -93,12 +93,12 @@ pub(super) async fn answer(
 
 async fn step_through(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     ask: &Ask<'_>,
     body: Incoming,
     entry: &mut requests::Request,
 ) -> Result<Response<Body>, Unanswered> {
-    let mut injection = shared.faults.asked(ask);
+    let mut injection = shared.faults.injection(ask);
     if let Some(applied) = &mut injection.applied {
         entry.fault = Some(applied.name.as_str().to_owned());
         if let Some(outcome) = act(shared, asked, ask, applied).await {
@@ -142,7 +142,7 @@ fn change(
 /// Applies the effect of a fault before a request is handled; `None` means that the registry answers normally.
 async fn act(
     shared: &Shared,
-    asked: &Asked,
+    asked: &RequestHead,
     ask: &Ask<'_>,
     applied: &mut Applied,
 ) -> Option<Result<Response<Body>, Unanswered>> {
@@ -169,7 +169,7 @@ async fn act(
 }
 
 /// Checks the rate limit and the authentication; returns the user.
-fn admit(shared: &Shared, asked: &Asked, ask: &Ask<'_>) -> Result<Option<String>, Refusal> {
+fn admit(shared: &Shared, asked: &RequestHead, ask: &Ask<'_>) -> Result<Option<String>, Refusal> {
     if let Err(wait) = shared.bucket.lock().take(shared.now()) {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
         return Err(Refusal::new(Code::TooManyRequests).header(RETRY_AFTER, &seconds.to_string()));
@@ -181,7 +181,7 @@ fn admit(shared: &Shared, asked: &Asked, ask: &Ask<'_>) -> Result<Option<String>
     shared.authenticator.check(&asked.parts.headers, shared.secure, needed.as_ref(), shared.now())
 }
 
-async fn work(shared: &Shared, asked: &Asked, ask: &Ask<'_>, body: Incoming) -> Result<Response<Body>, Refusal> {
+async fn work(shared: &Shared, asked: &RequestHead, ask: &Ask<'_>, body: Incoming) -> Result<Response<Body>, Refusal> {
     match ask.route {
         Route::Ping => Ok(json(b"{}".as_slice())),
         Route::Token => token(shared, asked, body).await,
@@ -207,7 +207,7 @@ async fn work(shared: &Shared, asked: &Asked, ask: &Ask<'_>, body: Incoming) -> 
     }
 }
 
-async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Response<Body>, Refusal> {
+async fn token(shared: &Shared, asked: &RequestHead, body: Incoming) -> Result<Response<Body>, Refusal> {
     let request = if asked.parts.method == Method::POST {
         let form = collect(shared, body, TOKEN_FORM_BYTES_MAX).await?;
         TokenRequest::read(&asked.parts.headers, &pairs(&String::from_utf8_lossy(&form.bytes)))

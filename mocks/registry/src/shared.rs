@@ -54,16 +54,16 @@ pub(super) struct State {
 /// A body that has been read. Until the body is dropped, its bytes count against the limit of stored bytes.
 pub(super) struct Collected<'s> {
     pub(super) bytes: Bytes,
-    _held: Held<'s>,
+    _held: CountedBytes<'s>,
 }
 
 /// Bytes of a body that count against the limit of stored bytes.
-struct Held<'s> {
+struct CountedBytes<'s> {
     shared: &'s Shared,
     bytes: u64,
 }
 
-impl Drop for Held<'_> {
+impl Drop for CountedBytes<'_> {
     fn drop(&mut self) {
         self.shared.state.lock().bodies -= self.bytes;
     }
@@ -82,7 +82,7 @@ pub(super) fn full(full: Full) -> Refusal {
 }
 
 /// A request whose headers have been read and whose body has not.
-pub(super) struct Asked {
+pub(super) struct RequestHead {
     pub(super) parts: Parts,
     pub(super) query: Vec<(String, String)>,
 }
@@ -103,7 +103,7 @@ impl Shared {
     }
 }
 
-impl Asked {
+impl RequestHead {
     pub(super) fn value(&self, key: &str) -> Option<&str> {
         self.query.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
@@ -134,7 +134,7 @@ pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<O
 
 /// Reads a whole small request body.
 pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usize) -> Result<Collected<'_>, Refusal> {
-    let (mut all, mut held) = (Vec::new(), Held { shared, bytes: 0 });
+    let (mut all, mut held) = (Vec::new(), CountedBytes { shared, bytes: 0 });
     while let Some(piece) = next_piece(shared, &mut body).await? {
         if all.len() + piece.len() > bytes_max {
             return Err(Refusal::new(Code::SizeInvalid)

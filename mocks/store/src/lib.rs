@@ -49,7 +49,7 @@ pub struct Event {
 
 /// The key of an object in the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ObjectKey {
     pub resource: ResourceId,
     /// The namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
@@ -103,7 +103,7 @@ pub struct Store {
     warm_bytes: usize,
     objects: usize,
     object_bytes: usize,
-    dependents: HashMap<Arc<str>, BTreeSet<Place>>,
+    dependents: HashMap<Arc<str>, BTreeSet<ObjectKey>>,
     commits: Commits,
     limits: Limits,
 }
@@ -213,18 +213,18 @@ impl Store {
     }
 
     /// The keys of all objects that name `uid` as an owner.
-    pub fn dependents(&self, uid: &str) -> Vec<Place> {
+    pub fn dependents(&self, uid: &str) -> Vec<ObjectKey> {
         self.dependents.get(uid).map(|places| places.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// The keys of up to `max` objects of one resource, so that a caller can clear a namespace without copying all keys
     /// at once.
-    pub fn places(&self, resource: ResourceId, namespace: Option<&str>, max: usize) -> Vec<Place> {
+    pub fn places(&self, resource: ResourceId, namespace: Option<&str>, max: usize) -> Vec<ObjectKey> {
         let Some(shelf) = self.shelf(resource) else { return Vec::new() };
         let all = shelf.objects.iter().filter(|(ns, _)| namespace.is_none_or(|wanted| wanted == &***ns));
         all.flat_map(|(ns, names)| names.keys().map(move |name| (ns, name)))
             .take(max)
-            .map(|(ns, name)| Place { resource, namespace: ns.clone(), name: name.clone() })
+            .map(|(ns, name)| ObjectKey { resource, namespace: ns.clone(), name: name.clone() })
             .collect()
     }
 

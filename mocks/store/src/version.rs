@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::cold::{Dictionary, Packed};
 use super::ordered::Ordered;
-use super::{Place, ResourceId};
+use super::{ObjectKey, ResourceId};
 
 const TAIL: usize = 2; // `}` and the newline
 /// A version is packed only if packing saves at least one byte in eight.
@@ -88,8 +88,8 @@ pub fn head(change: Change) -> &'static [u8] {
 }
 
 impl Identity {
-    pub fn place(&self) -> Place {
-        Place { resource: self.resource, namespace: self.namespace.clone(), name: self.name.clone() }
+    pub fn place(&self) -> ObjectKey {
+        ObjectKey { resource: self.resource, namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 

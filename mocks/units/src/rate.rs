@@ -18,8 +18,6 @@ pub struct Rate {
 }
 
 impl Rate {
-    pub const ONE_PER_SECOND: Self = Self { per_second: 1.0 };
-
     /// Makes a rate from a number per second. Negative and non-finite numbers count as zero.
     pub fn per_second(number: f64) -> Self {
         let sane = if number.is_finite() { number.clamp(0.0, MOST_PER_SECOND) } else { 0.0 };

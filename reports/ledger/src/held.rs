@@ -9,7 +9,7 @@ use facts::{Observation, Uid};
 
 #[derive(Debug, Default)]
 pub(super) struct HeldObservations {
-    by_uid: HashMap<Uid, VecDeque<Held>>,
+    by_uid: HashMap<Uid, VecDeque<Numbered>>,
     /// One entry for each queued observation, in order of arrival. Entries of decided observations are skipped when
     /// they reach the front.
     arrivals: VecDeque<(u64, Uid)>,
@@ -18,7 +18,7 @@ pub(super) struct HeldObservations {
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Numbered {
     number: u64,
     pub observation: Observation,
 }
@@ -37,12 +37,12 @@ impl HeldObservations {
         let number = self.next;
         self.next += 1;
         self.arrivals.push_back((number, observation.uid.clone()));
-        let held = Held { number, observation: observation.clone() };
+        let held = Numbered { number, observation: observation.clone() };
         self.by_uid.entry(observation.uid.clone()).or_default().push_back(held);
         self.len += 1;
     }
 
-    pub fn take_first(&mut self, uid: &Uid) -> Option<Held> {
+    pub fn take_first(&mut self, uid: &Uid) -> Option<Numbered> {
         let queue = self.by_uid.get_mut(uid)?;
         let first = queue.pop_front();
         if queue.is_empty() {
@@ -52,14 +52,14 @@ impl HeldObservations {
         first
     }
 
-    pub fn put_back(&mut self, held: Held) {
+    pub fn put_back(&mut self, held: Numbered) {
         self.by_uid.entry(held.observation.uid.clone()).or_default().push_front(held);
         self.len += 1;
     }
 
     /// Takes the oldest queued observation, if it was made at or before `at_or_before_ms`; without a time, takes the
     /// oldest in any case.
-    pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<Held> {
+    pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<Numbered> {
         self.trim();
         let (_, uid) = self.arrivals.front()?;
         let first = self.by_uid.get(uid).and_then(VecDeque::front)?;

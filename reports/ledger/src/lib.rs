@@ -163,7 +163,6 @@ struct Tally {
     counts: EventCounts,
     anomalies: Vec<AnomalyRow>,
     waiting: [usize; Outcome::COUNT],
-    unnamed: u64,
     contradictions: u64,
     lag: Histogram,
     lag_faulted: Histogram,
@@ -361,11 +360,6 @@ impl Ledger {
         self.tally.counts
     }
 
-    /// Number of anomalies that were counted but have no row.
-    pub fn anomalies_unnamed(&self) -> u64 {
-        self.tally.unnamed
-    }
-
     /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were ignored.
     /// Contradictory commits show that their source is faulty, and the run is invalid.
     pub fn contradictions(&self) -> u64 {
@@ -523,7 +517,6 @@ impl Tally {
             counts: EventCounts::default(),
             anomalies: Vec::new(),
             waiting: [0; Outcome::COUNT],
-            unnamed: 0,
             contradictions: 0,
             lag: histogram(),
             lag_faulted: histogram(),
@@ -541,7 +534,6 @@ impl Tally {
         self.count(anomaly.outcome, 1);
         let waiting = &mut self.waiting[anomaly.outcome as usize];
         if *waiting >= WAITING_ANOMALIES_PER_OUTCOME {
-            self.unnamed += 1;
             return;
         }
         *waiting += 1;

@@ -197,7 +197,7 @@ impl Objects {
             self.by_uid.get_mut(&seen.uid).into_iter().for_each(|object| object.told_ms = Some(seen.t_ms));
             return false;
         };
-        restart.told(seen.t_ms, self.deadline_ms);
+        restart.note_report(seen.t_ms, self.deadline_ms);
         let Some(object) = self.by_uid.get_mut(&seen.uid) else { return false };
         let before_ms = object.told_ms.replace(seen.t_ms);
         if !restart.is_after(seen.t_ms) {
@@ -373,7 +373,6 @@ impl Objects {
         if collapsed.count > 0 {
             self.collapsed -= collapsed.count;
             tally.count(Outcome::Late, collapsed.count);
-            tally.unnamed += collapsed.count;
             tally.heal(seen.t_ms.saturating_sub(collapsed.first_t_ms));
         }
         for position in 0..=index {
@@ -511,7 +510,6 @@ impl Objects {
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;
         tally.count(if unobservable || is_waiting { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
-        tally.unnamed += collapsed;
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
         let all = std::mem::take(&mut object.pending).into_iter();

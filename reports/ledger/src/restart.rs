@@ -27,7 +27,7 @@ impl Restart {
     }
 
     /// Notes that the subject reported something at `t_ms`.
-    pub fn told(&mut self, t_ms: u64, deadline_ms: u64) {
+    pub fn note_report(&mut self, t_ms: u64, deadline_ms: u64) {
         if self.until_ms == u64::MAX && self.is_after(t_ms) {
             self.until_ms = t_ms.saturating_add(deadline_ms);
         }

@@ -19,11 +19,11 @@ const RESOURCE: &str = "packages.longhaul.dev";
 #[derive(Debug, Clone)]
 struct Step {
     arrives_ms: u64,
-    what: What,
+    what: Event,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum Event {
     Commit { t_ms: u64, name: String, uid: String, rv: u64, change: Change },
     Observe { t_ms: u64, uid: String, rv: String, change: Change },
     Gap { after: u64, through: u64 },
@@ -132,11 +132,11 @@ fn live(
             "-" => {
                 let (after, through) = version.split_once("..").unwrap();
                 let of = |version: &str| base + version.parse::<u64>().unwrap();
-                What::Gap { after: of(after), through: of(through) }
+                Event::Gap { after: of(after), through: of(through) }
             }
             "A" | "M" | "X" => {
                 history.planted.commits += 1;
-                What::Commit { t_ms, name: name.to_owned(), uid: uid.clone(), rv: revision(), change }
+                Event::Commit { t_ms, name: name.to_owned(), uid: uid.clone(), rv: revision(), change }
             }
             _ => {
                 history.planted.observations += 1;
@@ -145,7 +145,7 @@ fn live(
                     "!" => (format!("{uid}-no-such"), "1".to_owned()),
                     _ => (uid.clone(), revision().to_string()),
                 };
-                What::Observe { t_ms, uid, rv, change }
+                Event::Observe { t_ms, uid, rv, change }
             }
         };
         history.steps.push(Step { arrives_ms: t_ms, what });
@@ -192,12 +192,12 @@ fn run(mut steps: Vec<Step>, config: Config) -> Said {
             anomalies.extend(ledger.advance(now_ms));
         }
         match &step.what {
-            What::Commit { t_ms, name, uid, rv, change } => {
+            Event::Commit { t_ms, name, uid, rv, change } => {
                 let commit = Commit { name: name.as_str().into(), ..commit(uid, &rv.to_string(), *rv, *change) };
                 ledger.commit(*t_ms, &commit);
             }
-            What::Observe { t_ms, uid, rv, change } => ledger.observe(&seen(*t_ms, uid, rv, *change)),
-            What::Gap { after, through } => {
+            Event::Observe { t_ms, uid, rv, change } => ledger.observe(&seen(*t_ms, uid, rv, *change)),
+            Event::Gap { after, through } => {
                 ledger.gap(RESOURCE, Order::of_numbered(*after), Order::of_numbered(*through));
             }
         }
@@ -274,8 +274,8 @@ proptest! {
         let mut delayed = history.steps;
         for step in &mut delayed {
             step.arrives_ms += match step.what {
-                What::Commit { .. } => commit_delay_ms,
-                What::Observe { .. } | What::Gap { .. } => observation_delay_ms,
+                Event::Commit { .. } => commit_delay_ms,
+                Event::Observe { .. } | Event::Gap { .. } => observation_delay_ms,
             };
         }
         let delayed = run(delayed, config());

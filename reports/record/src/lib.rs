@@ -49,9 +49,9 @@ pub use manifest::{
     Machine, Manifest, Need, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions, WebhookPlan,
 };
 pub use objects::{
-    Backlog, Carried, DEEDS_MAX, Deed, Drifted, FLIPS_MAX, Flip, Foreign, HUNG_MAX, Hanging, Held, Met,
+    Backlog, Carried, DEEDS_MAX, Drifted, FLIPS_MAX, Flip, Foreign, ForeignRequest, HUNG_MAX, Hanging, Met,
     NAMED_CHILDREN_MAX, ORPHANS_MAX, Objects, Orphaned, PutOn, Quiet, REWRITTEN_MAX, Read, Refusals, Rewritten,
-    Siblings, TOO_MANY_MAX, TooMany,
+    Siblings, StuckFinalizer, TOO_MANY_MAX, TooMany,
 };
 pub use open::file_of;
 pub use outcome::{EventCounts, Outcome};

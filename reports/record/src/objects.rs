@@ -167,7 +167,7 @@ pub struct Hanging {
     /// Objects that existed at the end of the run, whether their deletion was requested or not.
     pub objects: u64,
     /// Finalizers that hold deleted objects: one row for each object and finalizer, the longest held first.
-    pub held: Vec<Held>,
+    pub held: Vec<StuckFinalizer>,
     /// Objects and finalizers that have no row because of the maximum number of rows.
     pub more: u64,
     /// Objects of which a write of the subject was refused in the run.
@@ -178,7 +178,7 @@ pub struct Hanging {
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Held {
+pub struct StuckFinalizer {
     /// The object's resource.
     pub resource: String,
     /// The object's namespace and name.
@@ -239,18 +239,18 @@ pub struct Foreign {
     /// and name.
     pub made_again: u64,
     /// The first requests that made an object again.
-    pub again: Vec<Deed>,
+    pub again: Vec<ForeignRequest>,
     /// Number of objects of other clients that the subject deleted.
     pub deleted: u64,
     /// The first requests that deleted an object of another client.
-    pub deletions: Vec<Deed>,
+    pub deletions: Vec<ForeignRequest>,
 }
 
 /// A request of the subject for an object that another client made.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Deed {
+pub struct ForeignRequest {
     /// The object's resource.
     pub resource: String,
     /// The object's namespace and name.

@@ -300,11 +300,6 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Whether commits and observations are recorded.
-    pub fn keeps_events(&self) -> bool {
-        self.events.is_some()
-    }
-
     /// Appends a request of the subject, if [`Self::tell_requests`] was called. The caller passes a watch once when it
     /// is answered and once when it has ended. After [`super::REQUEST_LINES_MAX`] lines the writer only counts
     /// requests.

@@ -42,7 +42,7 @@ impl Conduct {
 
 impl Queue {
     /// The outcome of an anomaly, as a clause of a sentence.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn clause(&self) -> String {
         let waited = counted(self.waiting, "object");
         match self.requests.filter(|_| self.is_constant) {
             Some(requests) => format!(

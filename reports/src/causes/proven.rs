@@ -46,7 +46,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     let since: Vec<Wrote<'_>> = wrote.iter().copied().filter(is_since).collect();
     if let Some(refused) = refused(&since, is_late) {
         let then = row.observed_ms.filter(|_| is_late).map(|t_ms| format!("; reported only at {}", millis(t_ms)));
-        let sentence = format!("{}{}", told(history, refused), then.unwrap_or_default());
+        let sentence = format!("{}{}", refusal_text(history, refused), then.unwrap_or_default());
         return Some(Explained { cause: Cause::WriteRefused, sentence });
     }
     if is_late {
@@ -56,7 +56,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
         return Some(Explained { cause: Cause::NeverLed, sentence: why.clone() });
     }
     if let Some(queue) = conduct.queue.as_ref().filter(|_| came || !history.is_told()) {
-        let sentence = format!("written at {}, never reported: {}", millis(history.committed_ms), queue.told());
+        let sentence = format!("written at {}, never reported: {}", millis(history.committed_ms), queue.clause());
         return Some(Explained { cause: Cause::Queued, sentence });
     }
     // A subject whose witness reports each event waits for no workload before it reports.
@@ -126,7 +126,7 @@ fn is_wanted(wrote: &Wrote<'_>) -> bool {
     }
 }
 
-fn told(history: &History<'_>, refused: Wrote<'_>) -> String {
+fn refusal_text(history: &History<'_>, refused: Wrote<'_>) -> String {
     let verb = refused.verb.word();
     let why = refused.message.map(|message| format!(": {message}")).unwrap_or_default();
     format!(

@@ -156,7 +156,7 @@ pub const FIGURES: &[Figure] = &[
     loss("late", "late", |record| losses(record, &[Outcome::Late, Outcome::LateGhost])),
     loss("ghosts", "ghosts", |record| losses(record, &[Outcome::Ghost])),
     plain(Group::Events, "longestBlind", "longest blind", Unit::Millis, |record| {
-        told(record).then(|| longest_blind_ms(record) as f64)
+        knows_authors(record).then(|| longest_blind_ms(record) as f64)
     }),
     plain(Group::Events, "timeToNotice", "time to notice", Unit::Millis, notice),
     plain(Group::Events, "lagP99", "lag p99", Unit::Micros, |record| {
@@ -171,7 +171,7 @@ pub const FIGURES: &[Figure] = &[
     }),
     plain(Group::Requests, "openWatches", "open watches, most", Unit::Count, |record| {
         let most = record.intervals.iter().map(|row| row.api.subject_open_watches).max()?;
-        told(record).then_some(most as f64)
+        knows_authors(record).then_some(most as f64)
     }),
     Figure {
         group: Group::Requests,
@@ -264,7 +264,7 @@ const fn plain(
 }
 
 /// Whether the control plane reports the author of each request.
-fn told(record: &Record) -> bool {
+fn knows_authors(record: &Record) -> bool {
     record.requests.told
 }
 
@@ -296,7 +296,7 @@ fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
 /// The longest time from the first hit of a fault to the next list or watch of a judged resource. If no list or watch
 /// follows, the time ends with the run.
 fn notice(record: &Record) -> Option<f64> {
-    if !told(record) {
+    if !knows_authors(record) {
         return None;
     }
     let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
@@ -311,7 +311,7 @@ fn notice(record: &Record) -> Option<f64> {
 }
 
 fn sum(record: &Record, read: fn(&ApiRow) -> u64) -> Option<f64> {
-    told(record).then(|| record.intervals.iter().map(|row| read(&row.api)).sum::<u64>() as f64)
+    knows_authors(record).then(|| record.intervals.iter().map(|row| read(&row.api)).sum::<u64>() as f64)
 }
 
 /// The subject's samples in the steady phase, by time in milliseconds.
@@ -371,7 +371,7 @@ fn memory_slope(record: &Record) -> Option<Reading> {
 }
 
 fn watches_slope(record: &Record) -> Option<Reading> {
-    let rows = record.intervals.iter().filter(|row| row.phase == Phase::Steady && told(record));
+    let rows = record.intervals.iter().filter(|row| row.phase == Phase::Steady && knows_authors(record));
     let points: Vec<(f64, f64)> =
         rows.map(|row| (row.end_ms as f64 / 3_600_000.0, row.api.subject_open_watches as f64)).collect();
     if points.len() < WATCH_POINTS_LEAST {

@@ -307,7 +307,7 @@ impl Rule {
     }
 
     /// A change in the unit of the gate report's rows (a fraction or a difference), as text.
-    pub fn told(&self, change: f64) -> String {
+    pub fn change_text(&self, change: f64) -> String {
         match self.scale {
             Scale::Ratio { .. } => self.change(change.ln_1p()),
             Scale::Difference { .. } => self.change(change),

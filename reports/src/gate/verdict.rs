@@ -273,7 +273,7 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     let named = |rows: Vec<&Row>| {
         let more = rows.len().saturating_sub(NAMED_MAX) as u64;
         let more = (more > 0).then(|| format!("{} more", count(more)));
-        rows.iter().take(NAMED_MAX).map(|row| told(row)).chain(more).collect::<Vec<_>>().join("; ")
+        rows.iter().take(NAMED_MAX).map(|row| row_text(row)).chain(more).collect::<Vec<_>>().join("; ")
     };
     let worse: Vec<&Row> = of(Word::Worse).collect();
     if !worse.is_empty() {
@@ -304,7 +304,7 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
 
 /// The result of a metric as text within a sentence. The change is computed pair by pair, so the medians of all
 /// measurements need not agree with it. The value beside the change is the median of A multiplied by this change.
-fn told(row: &Row) -> String {
+fn row_text(row: &Row) -> String {
     let rule = row.metric.rule();
     if row.pairs == 0 {
         return format!("{} {} ({} against {})", row.name, row.shown(row.change), rule.value(row.b), rule.value(row.a));
@@ -319,7 +319,7 @@ fn told(row: &Row) -> String {
 
 impl Row {
     pub fn shown(&self, change: f64) -> String {
-        self.metric.rule().told(change)
+        self.metric.rule().change_text(change)
     }
 }
 

@@ -38,7 +38,7 @@ section! {
     unseen "unseen": u64 = unseen::Unseen,
     late "late": u64 = counts::Late,
     duplicate "duplicate": u64 = counts::Duplicate,
-    delivery "delivery": Delivery = delivery::Asked,
+    delivery "delivery": Delivery = delivery::EveryVersion,
     lag_p99 "lagP99": Span = lag::P99,
     heal "heal": Span = heal::Heal,
     deadline "deadline": Span = counts::Deadline,

@@ -90,12 +90,12 @@ mod tests {
 
     /// The judgement of a run of three hours in which the harness grows by `bytes_per_s`. In this run, the last hour is
     /// sampled less densely.
-    fn judged(bytes_per_s: u64) -> Judgement {
-        judged_after(bytes_per_s, None)
+    fn judgement_of(bytes_per_s: u64) -> Judgement {
+        judgement_after(bytes_per_s, None)
     }
 
     /// Like [`judged`], with `fault` as the only fault.
-    fn judged_after(bytes_per_s: u64, fault: Option<&str>) -> Judgement {
+    fn judgement_after(bytes_per_s: u64, fault: Option<&str>) -> Judgement {
         let mut example = Example::clean();
         if let Some(fault) = fault {
             example.manifest.faults[0].name = fault.to_owned();
@@ -133,10 +133,10 @@ mod tests {
     /// only for their large resident set do not count.
     #[test]
     fn a_flat_harness_passes_and_a_leak_in_it_is_told() {
-        let flat = judged(0);
+        let flat = judgement_of(0);
         assert_eq!(verdict(&flat, "memory.growth"), Some(Verdict::Pass), "{:?}", flat.findings);
         assert_eq!(verdict(&flat, "validity.harness"), Some(Verdict::Pass), "{:?}", flat.findings);
-        let leak = judged(8 << 10);
+        let leak = judgement_of(8 << 10);
         assert_eq!(verdict(&leak, "validity.harness"), Some(Verdict::Inconclusive), "{:?}", leak.findings);
         assert_eq!(leak.verdict, Verdict::Inconclusive, "{}", leak.reason);
     }
@@ -144,9 +144,9 @@ mod tests {
     /// While the mock's history fills again after a fault, growth proves neither a leak nor its absence.
     #[test]
     fn growth_after_a_fault_that_empties_the_mock_is_not_decided() {
-        let refilled = judged_after(8 << 10, Some("compact"));
+        let refilled = judgement_after(8 << 10, Some("compact"));
         assert_eq!(verdict(&refilled, "validity.harness"), None, "{:?}", refilled.findings);
         assert!(refilled.notes.iter().any(|note| note.contains("emptied the mock's history")), "{:?}", refilled.notes);
-        assert_eq!(verdict(&judged_after(0, Some("compact")), "validity.harness"), Some(Verdict::Pass));
+        assert_eq!(verdict(&judgement_after(0, Some("compact")), "validity.harness"), Some(Verdict::Pass));
     }
 }

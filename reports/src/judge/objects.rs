@@ -6,7 +6,7 @@
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
 use crate::budgets::ObjectLimits;
-use crate::record::{Carried, Deed, Foreign, Read, Record};
+use crate::record::{Carried, Foreign, ForeignRequest, Read, Record};
 use crate::words::{count, millis};
 
 mod deleted_by_others;
@@ -44,13 +44,13 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 }
 
 /// A request of the subject as text within a sentence.
-fn request(deed: &Deed) -> String {
+fn request(deed: &ForeignRequest) -> String {
     let agent = if deed.user_agent.is_empty() { String::new() } else { format!(" ({})", deed.user_agent) };
     format!("{} {}{agent}", deed.method, deed.path)
 }
 
 /// A sentence about the subject's earlier reads of the object.
-fn had_read(deed: &Deed) -> String {
+fn had_read(deed: &ForeignRequest) -> String {
     let newest = &deed.read[deed.read.len().saturating_sub(READ_TOLD)..];
     if newest.is_empty() {
         return "No earlier read of it by the subject is recorded.".to_owned();

@@ -25,14 +25,14 @@ mod tests;
 
 pub(crate) use blind::longest_ms as longest_blind_ms;
 pub(super) use hot_loop::excluded as excludes_hot_loop;
-use scope::Asked;
+use scope::SubjectRequests;
 
 /// Lists the rules of the section `requests`, and builds a function that returns all limits, for a record in which
 /// nothing can be judged.
 macro_rules! rules {
     ($($field:ident $key:literal: $limit:ty = $rule:ty,)*) => {
         section! {
-            Requests as "requests", judge "requests", facts<'a> Asked<'a>;
+            Requests as "requests", judge "requests", facts<'a> SubjectRequests<'a>;
             $($field $key: $limit = $rule,)*
         }
 
@@ -54,7 +54,7 @@ rules! {
     initial_events "initialEvents": u64 = revisions::InitialEvents,
     watches "watches": AtLeast = open::Watches,
     open_watches "openWatches": u64 = open::OpenWatches,
-    connections "connections": Connections = connections::Held,
+    connections "connections": Connections = connections::OpenConnections,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
@@ -63,7 +63,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         undecided(budget, findings);
         return;
     }
-    budget.judge_each(record, &Asked::of(record), findings);
+    budget.judge_each(record, &SubjectRequests::of(record), findings);
     if let Some(complete_ms) = record.requests.complete_until_ms() {
         let more: u64 = record.requests.summaries.iter().map(|summary| summary.requests + summary.lost).sum();
         let others = if record.requests.follows_until_ms().is_none() { " that are neither list nor watch" } else { "" };
@@ -82,7 +82,7 @@ pub(super) fn gave_up(findings: &Findings) -> bool {
 
 /// Judges a hot loop of lists and watches by request rows, for a budget of another section.
 pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
-    hot_loop::judge_follows(&Asked::of(record), name, limit, cause, findings);
+    hot_loop::judge_follows(&SubjectRequests::of(record), name, limit, cause, findings);
 }
 
 /// The text of a limit, for an undecided finding.

@@ -155,7 +155,7 @@ fn judge(all: &[Cold], report: &mut Report) {
 async fn parallel(signed: &Signed, subject: &Subject, report: &mut Report) -> Result<()> {
     let image = signed.of(Signing::Second(Form::Tag)).pop().context("there is no such image")?;
     let plan = of_one(&image, PARALLEL as f64, Duration::from_secs(1))?;
-    let planned = plan.planned();
+    let planned = plan.total();
     let slow = signed.slow(LATE)?;
     let (before, begun) = (signed.requests(), Instant::now());
     let load = Load::saturate(plan, &subject.target, PARALLEL)?;

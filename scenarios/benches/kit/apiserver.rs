@@ -30,10 +30,10 @@ pub(crate) struct ApiServer {
     pub(crate) endpoint: Endpoint,
     /// The kubeconfig that the measured program uses.
     pub(crate) kubeconfig: String,
-    held: Held,
+    held: Backend,
 }
 
-enum Held {
+enum Backend {
     Process { running: Running, _folder: tempfile::TempDir },
     Here(Box<mock_kube::Server>),
     Real { local: Box<Local>, measured: Measured, _folder: tempfile::TempDir },
@@ -53,7 +53,7 @@ impl ApiServer {
         let running = Running::start("the mock", child, START_LIMIT, async || file.exists()).await?;
         let kubeconfig = std::fs::read_to_string(&file)?;
         let endpoint = Endpoint::new(address, &authority(&kubeconfig)?, None, BENCH)?;
-        let held = Held::Process { running, _folder: folder };
+        let held = Backend::Process { running, _folder: folder };
         Ok(Self { name: "mock", about: "longhaul mock kube".to_owned(), endpoint, kubeconfig, held })
     }
 
@@ -66,7 +66,7 @@ impl ApiServer {
         let server = mock_kube::Server::start(config, &authority).await?;
         let kubeconfig = server.kubeconfig(USER).context("the user is known")?;
         let endpoint = Endpoint::new(server.address(), authority.ca_pem(), None, BENCH)?;
-        let held = Held::Here(Box::new(server));
+        let held = Backend::Here(Box::new(server));
         Ok(Self { name: "mock", about: "the mock API server".to_owned(), endpoint, kubeconfig, held })
     }
 
@@ -95,41 +95,41 @@ impl ApiServer {
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         let path = "/api/v1/namespaces/default/serviceaccounts";
         endpoint.connect().await?.ask(Method::POST, path, account.to_string()).await?;
-        let held = Held::Real { local: Box::new(local), measured, _folder: folder };
+        let held = Backend::Real { local: Box::new(local), measured, _folder: folder };
         Ok(Self { name: "real", about, endpoint, kubeconfig, held })
     }
 
     pub(crate) fn is_mock(&self) -> bool {
-        !matches!(self.held, Held::Real { .. })
+        !matches!(self.held, Backend::Real { .. })
     }
 
     /// The server's processes, whose CPU time and memory are measured. Returns an error if the server runs inside the
     /// benchmark's process.
     pub(crate) fn measured(&self) -> Result<&Measured> {
         match &self.held {
-            Held::Process { running, .. } => Ok(&running.measured),
-            Held::Real { measured, .. } => Ok(measured),
-            Held::Here(_) => anyhow::bail!("a server in this process is not measured"),
+            Backend::Process { running, .. } => Ok(&running.measured),
+            Backend::Real { measured, .. } => Ok(measured),
+            Backend::Here(_) => anyhow::bail!("a server in this process is not measured"),
         }
     }
 
     /// Starts counting the measured program's requests, if the server can count them.
     pub(crate) fn follow_requests(&self) {
-        if let Held::Here(server) = &self.held {
+        if let Backend::Here(server) = &self.held {
             server.follow_requests(USER);
         }
     }
 
     /// Number of the measured program's requests since the last call, if the server counts them.
     pub(crate) fn requests(&self) -> Option<usize> {
-        let Held::Here(server) = &self.held else { return None };
+        let Backend::Here(server) = &self.held else { return None };
         let (requests, lost) = server.take_requests(USER);
         (lost == 0).then_some(requests.len())
     }
 
     /// Ends the server and waits until its processes are gone.
     pub(crate) async fn stop(self) {
-        if let Held::Real { local, .. } = self.held {
+        if let Backend::Real { local, .. } = self.held {
             local.stop().await;
         }
     }

@@ -40,7 +40,7 @@ const CROWD_WRITES: usize = 100;
 
 /// A measurement that can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum Measurement {
     /// Measures the memory of watchers, and the cost of events for the largest number of watchers.
     Watchers,
     /// Measures the cost of creates and lists, and the memory of objects.
@@ -63,7 +63,7 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// The only measurement to run; `None` for all.
-    pub only: Option<Part>,
+    pub only: Option<Measurement>,
     /// Number of samples of each figure that is measured repeatedly.
     pub rounds: usize,
     /// Number of objects in each of the two lists.
@@ -79,7 +79,7 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    fn has(self, part: Part) -> bool {
+    fn has(self, part: Measurement) -> bool {
         self.only.is_none_or(|only| only == part)
     }
 }
@@ -212,7 +212,7 @@ impl Subject {
 /// Measures the memory of watchers on freshly started servers. Only the mock, which is first, is measured with
 /// [`Effort::crowd`] watchers.
 pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()> {
-    if !effort.has(Part::Watchers) {
+    if !effort.has(Measurement::Watchers) {
         return Ok(());
     }
     for subject in &mut *subjects {
@@ -231,10 +231,10 @@ pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()
 
 /// Runs all measurements that need no freshly started server, on all servers in turn.
 pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> {
-    if effort.has(Part::Lists) {
+    if effort.has(Measurement::Lists) {
         lists(subjects, effort).await?;
     }
-    if effort.has(Part::Events) {
+    if effort.has(Measurement::Events) {
         events(subjects, effort).await?;
     }
     Ok(())

@@ -13,26 +13,26 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use procfs::Current as _;
 
-use super::measure::{Effort, Part, Subject, allow, say};
+use super::measure::{Effort, Measurement, Subject, allow, say};
 
 /// Time limit of a measurement on one server, with all its rounds. On a busy machine a real server creates some hundred
 /// objects a second.
 const LIMIT: Duration = Duration::from_mins(15);
 
 /// Memory in MiB that a measurement needs: for the mock and the benchmark together, and in addition for a real server.
-const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
+const fn needed_mib(part: Measurement, effort: Effort) -> (usize, usize) {
     // A list of them in one piece takes several times their size in a real server.
     let objects_mib = effort.objects * objects::BYTES / (1 << 20);
     match part {
-        Part::ScaleWatches => (1_500, 6_000),
-        Part::ScaleObjects => (500 + 2 * objects_mib, 1_000 + 8 * objects_mib),
+        Measurement::ScaleWatches => (1_500, 6_000),
+        Measurement::ScaleObjects => (500 + 2 * objects_mib, 1_000 + 8 * objects_mib),
         _ => (1_000, 2_000),
     }
 }
 
 /// Prints the memory that a measurement needs, and fails if there is less. Returns whether the memory is enough for a
 /// real server as well.
-pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
+pub(crate) fn has_room(part: Measurement, effort: Effort) -> Result<bool> {
     let (mock, real) = needed_mib(part, effort);
     let meminfo = procfs::Meminfo::current().context("failed to read how much memory is free")?;
     let free = usize::try_from(meminfo.mem_available.unwrap_or(meminfo.mem_free))? >> 20;
@@ -47,11 +47,11 @@ pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
 }
 
 /// Runs one measurement on all servers. With several rounds, the measurement alternates between the servers.
-pub(crate) async fn measure(subjects: &mut [Subject], part: Part, effort: Effort) -> Result<()> {
+pub(crate) async fn measure(subjects: &mut [Subject], part: Measurement, effort: Effort) -> Result<()> {
     let rounds = match part {
-        Part::ScaleUpdates => effort.rounds,
+        Measurement::ScaleUpdates => effort.rounds,
         // An equal number of rounds in both orders.
-        Part::ScaleReader => 2 * effort.rounds,
+        Measurement::ScaleReader => 2 * effort.rounds,
         _ => 1,
     };
     for round in 1..=rounds {
@@ -59,11 +59,11 @@ pub(crate) async fn measure(subjects: &mut [Subject], part: Part, effort: Effort
             say(subject, &format!("{part:?}, round {round} of {rounds}"));
             let work = async {
                 match part {
-                    Part::ScaleUpdates => updates::measure(subject, effort.window).await,
-                    Part::ScaleWatches => watches::measure(subject, effort.rounds).await,
-                    Part::ScaleObjects => objects::measure(subject, effort.objects).await,
-                    Part::ScaleReader => reader::measure(subject, effort.window, round).await,
-                    Part::Watchers | Part::Lists | Part::Events => Ok(()),
+                    Measurement::ScaleUpdates => updates::measure(subject, effort.window).await,
+                    Measurement::ScaleWatches => watches::measure(subject, effort.rounds).await,
+                    Measurement::ScaleObjects => objects::measure(subject, effort.objects).await,
+                    Measurement::ScaleReader => reader::measure(subject, effort.window, round).await,
+                    Measurement::Watchers | Measurement::Lists | Measurement::Events => Ok(()),
                 }
             };
             let limit = LIMIT / u32::try_from(rounds)?;

@@ -91,7 +91,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
 /// The true p99 and p99.9, in milliseconds, of the waits of users whose requests come at the planned times.
 fn truth(begin_ms: f64, seconds: f64, poisson: bool) -> Result<[f64; 2]> {
     let plan = ours::plan(PER_SECOND, seconds, poisson, 1, false)?;
-    let planned = usize::try_from(plan.planned())?;
+    let planned = usize::try_from(plan.total())?;
     let mut waits: Vec<f64> = plan
         .preview(planned)
         .iter()

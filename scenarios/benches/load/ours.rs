@@ -51,7 +51,7 @@ pub(crate) enum Mode {
 
 /// The result that a process of Longhaul's load generator prints.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct LoadResult {
     pub(crate) requests: u64,
     pub(crate) errors: u64,
     pub(crate) overflow: u64,
@@ -91,7 +91,7 @@ pub(crate) fn generate(task: &str) -> Result<()> {
     Ok(())
 }
 
-async fn work(task: &Task) -> Result<Told> {
+async fn work(task: &Task) -> Result<LoadResult> {
     let target = Target { url: task.url.clone(), ca_pem: task.ca_pem.clone(), ..Target::default() };
     let wait_ms = task.begin_ms - crate::kit::floor::clock_ms()?;
     // A plan of an hour at the highest rate is more than any closed loop uses up.
@@ -139,10 +139,10 @@ async fn work(task: &Task) -> Result<Told> {
             (load, total)
         }
     };
-    told(load, total, start, rss_bytes).await
+    result(load, total, start, rss_bytes).await
 }
 
-async fn told(load: Load, mut total: Interval, start: Instant, rss_bytes: Vec<u64>) -> Result<Told> {
+async fn result(load: Load, mut total: Interval, start: Instant, rss_bytes: Vec<u64>) -> Result<LoadResult> {
     let seconds = start.elapsed().as_secs_f64();
     let requests = total.counts.allowed + total.counts.denied;
     total.add(&load.stop(DRAIN).await);
@@ -155,7 +155,7 @@ async fn told(load: Load, mut total: Interval, start: Instant, rss_bytes: Vec<u6
     let at = |histogram: &hdrhistogram::Histogram<u64>| {
         [0.5, 0.99, 0.999, 1.0].map(|quantile| histogram.value_at_quantile(quantile) as f64 / 1e3)
     };
-    Ok(Told {
+    Ok(LoadResult {
         requests: if total.closed_loop { requests } else { total.counts.allowed + total.counts.denied },
         errors: total.errors() + total.counts.wrong_verdicts,
         overflow: total.counts.overflow,

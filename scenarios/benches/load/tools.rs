@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use procfs::process::Process;
 
-use super::ours::{Mode, Task, Told};
+use super::ours::{LoadResult, Mode, Task};
 pub(crate) use super::output::Tool;
 use super::output::parse;
 use super::server::Server;
@@ -169,7 +169,7 @@ pub(crate) fn ours(
     http2: bool,
     mode: Mode,
     begin_ms: f64,
-) -> Result<(Told, f64)> {
+) -> Result<(LoadResult, f64)> {
     let task = Task { url: server.url(path), ca_pem: server.ca_pem.clone(), threads, http2, mode, begin_ms };
     let before = children_cpu_s()?;
     let output = Command::new(std::env::current_exe()?).arg("generate").arg(serde_json::to_string(&task)?).output()?;

@@ -189,7 +189,7 @@ impl Scenario {
     /// The judged resources, without and with their version: `packages.longhaul.dev` and
     /// `packages.longhaul.dev/v1alpha1`. The judged resources are those that the subject is configured to watch, or
     /// else those that script and churn write. The list is empty if the subject watches nothing.
-    pub fn judged(&self) -> Vec<(String, String)> {
+    pub fn judged_resources(&self) -> Vec<(String, String)> {
         if self.subject.watches_nothing() {
             return Vec::new();
         }

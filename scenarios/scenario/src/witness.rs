@@ -33,7 +33,7 @@ mod sources;
 mod status;
 
 pub use children::{Family, Parent, is_grandchild};
-pub use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Statement, What};
+pub use claim::{Claim, Commits, Counts, Fact, Of, Proof, Reading, Resolved, Statement};
 pub use log::Preset;
 pub use none::Nothing;
 

@@ -106,11 +106,11 @@ fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
                 Some(promised) => format!("≥ {}", percent(promised)),
                 None => "nothing: below the smallest visible change".to_owned(),
             };
-            let smallest = found.smallest.map_or_else(|| NOTHING.to_owned(), |smallest| rule.told(smallest));
+            let smallest = found.smallest.map_or_else(|| NOTHING.to_owned(), |smallest| rule.change_text(smallest));
             return Some([
                 row.name().to_owned(),
                 rule.name.to_owned(),
-                rule.told(found.change),
+                rule.change_text(found.change),
                 smallest,
                 share(found.found),
                 promised,

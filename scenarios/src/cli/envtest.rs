@@ -9,7 +9,7 @@ use units::Span;
 
 use super::soak;
 use crate::envtest::hunt::Limits;
-use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
+use crate::envtest::{Chaos, LinkFolder, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
 
@@ -125,7 +125,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
         return Ok(exit::PASS);
     }
     if arguments.path {
-        out!("{}", links(Place::Cache)?.display());
+        out!("{}", links(LinkFolder::Cache)?.display());
         return Ok(exit::PASS);
     }
     if arguments.command.is_empty() {

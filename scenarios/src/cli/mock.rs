@@ -93,7 +93,7 @@ pub(super) struct Registry {
     /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead of 127.0.0.1, such as the address of a bridge that nodes reach. Unless
     /// --auth is given, any client that reaches the address may pull and push.
     #[arg(long, value_name = "ADDR", value_parser = place)]
-    listen: Option<Place>,
+    listen: Option<ListenAddress>,
     /// Number of images to create at the start.
     #[arg(long, default_value_t = 0)]
     images: usize,
@@ -335,12 +335,12 @@ fn password() -> Result<String> {
 
 /// An address to listen on, with or without a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ListenAddress {
     Address(IpAddr),
     Whole(SocketAddr),
 }
 
-impl Place {
+impl ListenAddress {
     fn on(self, port: u16) -> SocketAddr {
         match self {
             Self::Address(address) => SocketAddr::new(address, port),
@@ -349,9 +349,9 @@ impl Place {
     }
 }
 
-fn place(text: &str) -> Result<Place, String> {
-    let whole = text.parse().map(Place::Whole);
-    let place = whole.or_else(|_| text.trim_matches(['[', ']']).parse().map(Place::Address));
+fn place(text: &str) -> Result<ListenAddress, String> {
+    let whole = text.parse().map(ListenAddress::Whole);
+    let place = whole.or_else(|_| text.trim_matches(['[', ']']).parse().map(ListenAddress::Address));
     place.map_err(|_| {
         "write an address of this machine, such as 172.18.0.1, or with its port, 172.18.0.1:5000".to_owned()
     })

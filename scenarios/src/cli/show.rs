@@ -12,7 +12,7 @@ mod doctor;
 
 /// The subcommands of `longhaul show`.
 #[derive(clap::Subcommand)]
-pub(super) enum What {
+pub(super) enum Topic {
     /// The scenarios of the library with the question that each answers, and the documented bugs with their rows in the catalogue of bugs.
     Library {
         /// Print JSON instead of text.
@@ -25,11 +25,11 @@ pub(super) enum What {
     Doctor,
 }
 
-pub(super) fn show(what: &What) -> Result<u8> {
+pub(super) fn show(what: &Topic) -> Result<u8> {
     match what {
-        What::Library { json } => library(*json)?,
-        What::Schema => out!("{}", super::json(&scenario_schema())?),
-        What::Doctor => doctor::doctor(),
+        Topic::Library { json } => library(*json)?,
+        Topic::Schema => out!("{}", super::json(&scenario_schema())?),
+        Topic::Doctor => doctor::doctor(),
     }
     Ok(exit::PASS)
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use units::{Bytes, Span};
 
 use crate::out::{err, out};
-use crate::run::{Addresses, Options};
+use crate::run::Options;
 use crate::scenario::{Command, ControlPlaneKind, Faults, Outside, Source, SubjectKind};
 use crate::signals::stoppable;
 use crate::size::{Choice, FILES, free_bytes, plan, plan::Plan, play};
@@ -121,20 +121,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     });
     crate::private::folder(&out, "--out")?;
     let service = crate::subject::sibling("longhaul-service").ok();
-    let options = Options {
-        source,
-        runs: out.clone(),
-        run_dir: None,
-        plant: None,
-        service,
-        keep_events: false,
-        quiet: true,
-        left_out: None,
-        counts_bytes: false,
-        repeat: repeat(arguments),
-        window: Addresses { metrics: None, page: None },
-        audit: None,
-    };
+    let options = Options { service, ..Options::new(source, out.clone(), repeat(arguments)) };
     let limit = arguments.limit.map(|limit| limit.0);
     Ok(Choice { options, plan, limit, patience: arguments.patience.0, out })
 }

@@ -211,7 +211,7 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
         // The run's own task stays on this thread; its servers and load use the others.
         super::block_on(tokio::task::LocalSet::new().run_until(Box::pin(bugs::all(prepared, arguments))))?
     } else {
-        let options = prepared(arguments, asked(arguments)?)?;
+        let options = prepared(arguments, chosen_source(arguments)?)?;
         if arguments.is_story(&options.source.scenario) {
             super::block_on(bugs::one(options, arguments))?
         } else {
@@ -245,7 +245,7 @@ fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
 }
 
 /// The scenario that the command line names, or the trial that replaces its contents.
-fn asked(arguments: &Arguments) -> Result<Source> {
+fn chosen_source(arguments: &Arguments) -> Result<Source> {
     let Some(trial) = &arguments.trial else { return named(arguments.scenario(), arguments.outside) };
     let text = std::fs::read_to_string(trial).with_context(|| format!("failed to read {}", trial.display()))?;
     Ok(Source::instead(arguments.scenario(), &text, arguments.outside.reach())?)
@@ -282,18 +282,15 @@ fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     let repeat = repeat(arguments, &source);
     let quiet = arguments.quiet || arguments.is_all() || (arguments.json && arguments.is_story(&source.scenario));
     Ok(Options {
-        source,
-        runs: arguments.runs.clone(),
         run_dir: arguments.run_dir.clone(),
         plant: arguments.plant.clone(),
         service,
         keep_events: arguments.keep_events,
         quiet,
         left_out,
-        counts_bytes: false,
-        repeat,
         window: run::Addresses { metrics: arguments.metrics, page: arguments.serve },
         audit: arguments.audit.clone(),
+        ..Options::new(source, arguments.runs.clone(), repeat)
     })
 }
 

@@ -10,7 +10,7 @@ use mock_envtest::{CommitLine, Manager, RequestLine, ShownBy, ShownLine};
 use serde::Serialize;
 
 use super::hot::is_of;
-use super::planes::{Place, Plane};
+use super::planes::{Plane, ResourcePath};
 
 /// Age in µs below which a version may still be in transit to each client, also without faults.
 const ON_ITS_WAY_US: u64 = 5_000;
@@ -154,7 +154,7 @@ impl Behind {
     }
 
     fn write(&mut self, walk: &Walk<'_>, write: &RequestLine, manager: &Manager) {
-        let Some(place) = Place::of(&write.path) else { return };
+        let Some(place) = ResourcePath::of(&write.path) else { return };
         let who = client(write);
         let mut caches = walk.caches.iter().filter(|((client, ..), cache)| *client == who && cache.alive).peekable();
         if caches.peek().is_none() {
@@ -271,7 +271,7 @@ fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
 /// unrelated.
 fn weight(
     write: &RequestLine,
-    place: &Place<'_>,
+    place: &ResourcePath<'_>,
     made: Option<&CommitLine>,
     unseen: &CommitLine,
     was_own: bool,
@@ -305,7 +305,7 @@ fn are_siblings(one: &str, other: &str) -> bool {
     one != other && prefix(one).is_some_and(|prefix_of_one| prefix(other) == Some(prefix_of_one))
 }
 
-fn named(write: &RequestLine, place: &Place<'_>, made: Option<&CommitLine>) -> String {
+fn named(write: &RequestLine, place: &ResourcePath<'_>, made: Option<&CommitLine>) -> String {
     let verb = match write.method.as_str() {
         "POST" => "create",
         "PUT" => "update",

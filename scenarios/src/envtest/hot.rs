@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mock_envtest::{Manager, RequestLine};
 
-use super::planes::{Place, Plane};
+use super::planes::{Plane, ResourcePath};
 
 /// Number of writes of one object within a second that count as a hot loop.
 const HOT_WRITES: usize = 20;
@@ -98,12 +98,12 @@ fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
     if busiest.times <= POLLS {
         return true;
     }
-    let Some(place) = what.split(' ').nth(1).and_then(Place::of) else { return false };
+    let Some(place) = what.split(' ').nth(1).and_then(ResourcePath::of) else { return false };
     let during = |request: &&RequestLine| (busiest.from_us..=busiest.to_us).contains(&request.at_us);
     let changes = requests.iter().filter(during).filter(|request| {
         matches!(request.method.as_str(), "POST" | "DELETE")
             && request.status < 400
-            && Place::of(&request.path).is_some_and(|other| {
+            && ResourcePath::of(&request.path).is_some_and(|other| {
                 (other.plural, other.group, other.namespace) == (place.plural, place.group, place.namespace)
             })
     });

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use mock_envtest::PROGRAMS;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum LinkFolder<'a> {
     /// The cache folder of this user, where the links stay.
     Cache,
     /// A folder of the caller's choice.
@@ -16,10 +16,10 @@ pub(crate) enum Place<'a> {
 }
 
 /// Creates a folder with a link for each program.
-pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
+pub(crate) fn links(place: LinkFolder<'_>) -> Result<PathBuf> {
     let folder = match place {
-        Place::Cache => below_home("XDG_CACHE_HOME", ".cache")?.join("longhaul/envtest"),
-        Place::At(folder) => folder.to_owned(),
+        LinkFolder::Cache => below_home("XDG_CACHE_HOME", ".cache")?.join("longhaul/envtest"),
+        LinkFolder::At(folder) => folder.to_owned(),
     };
     let own = std::env::current_exe().context("failed to find this program")?;
     std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
@@ -55,7 +55,7 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
             );
         }
     }
-    folders.iter().map(|folder| links(Place::At(folder))).collect()
+    folders.iter().map(|folder| links(LinkFolder::At(folder))).collect()
 }
 
 /// The folder for the programs of a version, inside a test kit's folder. If `version` is empty or a pattern, the

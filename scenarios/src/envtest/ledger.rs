@@ -260,7 +260,7 @@ impl Ledger {
     }
 
     /// The exit code of `--judge` for a suite that passed.
-    pub(super) fn judged(&self) -> u8 {
+    pub(super) fn exit_code(&self) -> u8 {
         match () {
             () if !self.hot.is_empty() || !self.denied.is_empty() => exit::FAIL,
             () if self.planes == 0 || self.lines_lost > 0 || !self.without_effect.is_empty() => exit::INCONCLUSIVE,
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(ledger.stretches.iter().map(|one| one.requests).sum::<u64>(), 122);
         assert_eq!(ledger.without_effect, ["watch-410"]);
         assert!(ledger.failed().iter().any(|line| line == "t failed while watch-reset: watch 1 reset"));
-        assert_eq!(ledger.judged(), exit::FAIL);
-        assert_eq!(Ledger { planes: 1, ..Ledger::default() }.judged(), exit::PASS);
+        assert_eq!(ledger.exit_code(), exit::FAIL);
+        assert_eq!(Ledger { planes: 1, ..Ledger::default() }.exit_code(), exit::PASS);
     }
 }

@@ -53,7 +53,7 @@ fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
 
 /// The object or the kind that the URL path of a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct ResourcePath<'a> {
     /// The API group; empty for the core group.
     pub group: &'a str,
     pub plural: &'a str,
@@ -62,7 +62,7 @@ pub(super) struct Place<'a> {
     pub subresource: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ResourcePath<'a> {
     /// Parses a path such as `/apis/apps/v1/namespaces/a/deployments/b/status`; `None` if the path names no resource.
     pub fn of(path: &'a str) -> Option<Self> {
         let mut parts = path.split('/').skip(1);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn paths_are_about_objects() {
-        let place = |path| Place::of(path).map(|place| (place.resource(), place.namespace, place.name));
+        let place = |path| ResourcePath::of(path).map(|place| (place.resource(), place.namespace, place.name));
         assert_eq!(
             place("/apis/apps/v1/namespaces/a/deployments/b/status"),
             Some(("deployments.apps".to_owned(), Some("a"), Some("b")))
@@ -115,6 +115,6 @@ mod tests {
         assert_eq!(place("/api/v1/namespaces/a"), Some(("namespaces".to_owned(), None, Some("a"))));
         assert_eq!(place("/api/v1/namespaces/a/finalize"), Some(("namespaces".to_owned(), None, Some("a"))));
         assert_eq!(place("/healthz"), None);
-        assert!(Place::of("/apis/apps/v1/deployments").unwrap().is_of("deployments.apps"));
+        assert!(ResourcePath::of("/apis/apps/v1/deployments").unwrap().is_of("deployments.apps"));
     }
 }

@@ -115,7 +115,7 @@ impl Counting<'_> {
         // Only the number of the plan's requests counts, not their times.
         config.rate = Rate::per_second(reviews as f64);
         let plan = stand.plan(&config, seed, Duration::from_secs(1)).await?;
-        let planned = plan.planned();
+        let planned = plan.total();
         let load = Load::saturate(plan, stand.target()?, 1).context("failed to start the load")?;
         let mut total = loadgen::admission::Interval::default();
         while total.counts.allowed + total.counts.denied + total.errors() < planned {
@@ -183,18 +183,10 @@ impl Slowed {
             None => service = Some(script),
         }
         let options = Options {
-            source,
-            runs: options.runs.clone(),
             run_dir: Some(folder.join(format!("callgrind-{name}"))),
             plant: options.plant.clone(),
             service,
-            keep_events: false,
-            quiet: true,
-            left_out: None,
-            counts_bytes: false,
-            repeat: options.repeat.clone(),
-            window: crate::run::Addresses::default(),
-            audit: None,
+            ..Options::new(source, options.runs.clone(), options.repeat.clone())
         };
         Ok(Self { options, output })
     }

@@ -7,7 +7,7 @@ use reports::gate::{Side, Slice, halves_dropped};
 
 use super::Choice;
 use super::book::Book;
-use super::slice::Place;
+use super::slice::Position;
 
 /// The session whose pairs are repeated.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ impl Session<'_> {
         self,
         book: &mut Book,
         has_room: impl Fn(usize) -> bool,
-        mut measure: impl AsyncFnMut(Place, &mut Book) -> Result<Option<Slice>>,
+        mut measure: impl AsyncFnMut(Position, &mut Book) -> Result<Option<Slice>>,
     ) -> Result<bool> {
         let Self { choice, number, sides, line } = self;
         let (mut played, most) =
@@ -50,7 +50,7 @@ impl Session<'_> {
                 let mut pair = Vec::with_capacity(2);
                 for index in [block * BLOCK + first, block * BLOCK + first + 1] {
                     let Some(side) = sides.get(index as usize) else { continue };
-                    let place = Place::of(choice.source.scenario.seed, number, index, *side);
+                    let place = Position::of(choice.source.scenario.seed, number, index, *side);
                     let Some(slice) = measure(place, book).await? else { return Ok(false) };
                     played += 1;
                     choice.say(&line(&slice, played, most));

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::Choice;
 use super::book::Book;
 use super::repeat::Session;
-use super::slice::{Place, pressure};
+use super::slice::{Position, pressure};
 use crate::observer::Strain;
 use crate::run::Options;
 use crate::size::{Ground, Measured, SETTLE, measure, plan::Step};
@@ -122,7 +122,7 @@ impl Gate<'_> {
     async fn session(&self, number: u32, book: &mut Book) -> Result<bool> {
         let sides = order::order(self.seed(), number, self.choice.blocks.0);
         for (index, side) in (0_u32..).zip(sides.iter().copied()) {
-            let Some(slice) = self.start(Place::of(self.seed(), number, index, side), book).await? else {
+            let Some(slice) = self.start(Position::of(self.seed(), number, index, side), book).await? else {
                 return Ok(false);
             };
             self.choice.say(&line(&slice, index as usize + 1, sides.len()));
@@ -133,7 +133,7 @@ impl Gate<'_> {
     }
 
     /// Starts one build and measures it. `None` if the user interrupted the gate.
-    async fn start(&self, place: Place, book: &mut Book) -> Result<Option<Slice>> {
+    async fn start(&self, place: Position, book: &mut Book) -> Result<Option<Slice>> {
         let (strain, from) = (Strain::read(), Instant::now());
         let lists = &self.lists[usize::from(place.side == Side::B)];
         let ground = self.ground(place.side);

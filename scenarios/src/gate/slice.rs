@@ -23,7 +23,7 @@ const REFUSED_MOST: f64 = 0.01;
 
 /// The position of a measurement in the gate: session, index, build (side A or B) and seed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) session: u32,
     pub(super) block: u32,
     pub(super) number: u32,
@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub(super) seed: u64,
 }
 
-impl Place {
+impl Position {
     /// The measurement with this index in a session. A repeated measurement has the same index as before, and so the
     /// same payload.
     pub(super) fn of(seed: u64, session: u32, index: u32, side: Side) -> Self {
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-pub(super) async fn play(stand: &Testbed<'_>, work: &Work, place: Place) -> Result<Slice> {
+pub(super) async fn play(stand: &Testbed<'_>, work: &Work, place: Position) -> Result<Slice> {
     let mut slice = Slice {
         session: place.session,
         block: place.block,
@@ -65,7 +65,7 @@ pub(super) async fn play(stand: &Testbed<'_>, work: &Work, place: Place) -> Resu
     Ok(slice)
 }
 
-fn usage(stand: &Testbed<'_>, place: Place) -> Result<Usage> {
+fn usage(stand: &Testbed<'_>, place: Position) -> Result<Usage> {
     Usage::read(stand.pid()).with_context(|| format!("{} no longer has a process", place.side.letter()))
 }
 
@@ -74,7 +74,7 @@ fn each(total: f64, of: u64) -> Option<f64> {
 }
 
 /// Sends the reviews of one measurement, and measures their cost after the warm-up.
-async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
+async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Position, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;
     let plan = stand.plan(config, place.seed, length).await?;
@@ -116,7 +116,7 @@ async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place
     Ok(())
 }
 
-async fn events(stand: &Testbed<'_>, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
+async fn events(stand: &Testbed<'_>, work: &Work, place: Position, slice: &mut Slice) -> Result<()> {
     let how = work.events(place.seed);
     let idle = usage(stand, place)?;
     let (strain, from) = (Strain::read(), Instant::now());

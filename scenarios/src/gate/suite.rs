@@ -94,7 +94,7 @@ pub(crate) async fn play(choice: &Choice) -> Result<u8> {
         }
         let [Some(a), Some(b)] = runs else { break };
         if !choice.quiet {
-            err!("seed {seed}: A {}, B {}", said(a.code), said(b.code));
+            err!("seed {seed}: A {}, B {}", outcome(a.code), outcome(b.code));
         }
         pairs.push(Pair::of(seed, a, b));
     }
@@ -217,7 +217,7 @@ fn at_least(many: usize, all: usize) -> f64 {
     binomial::at_most((all - many) as u64, all as u64, 0.5)
 }
 
-fn said(code: u8) -> String {
+fn outcome(code: u8) -> String {
     if code == exit::PASS { "passed".to_owned() } else { format!("failed ({code})") }
 }
 

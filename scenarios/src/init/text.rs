@@ -83,7 +83,7 @@ mod observed;
 mod start;
 
 /// Writes the facts about the program, and the user's next step if the program was not observed.
-fn told(text: &mut String, found: &Found, seen: &Seen) {
+fn write_facts(text: &mut String, found: &Found, seen: &Seen) {
     if let Some(next) = next_step(&seen.came) {
         let (how, words) = match &seen.came {
             Came::Ran => ("", ""),
@@ -143,7 +143,7 @@ fn head(text: &mut String, found: &Found, seen: &Seen) {
     if let Some(project) = &found.project {
         line!(text, "# {}, as {} lays it out (PROJECT).", project.layout, project.tool());
     }
-    told(text, found, seen);
+    write_facts(text, found, seen);
     line!(text, "# check: name and question are for people.");
     line!(text, "apiVersion: longhaul/v1");
     line!(text, "name: {}", found.name);

@@ -207,7 +207,7 @@ mod tests {
         total
     }
 
-    fn judged(limits: &Limits, total: &Interval) -> Vec<(Verdict, String)> {
+    fn findings(limits: &Limits, total: &Interval) -> Vec<(Verdict, String)> {
         limits.judge(total).into_iter().map(|finding| (finding.verdict, finding.text)).collect()
     }
 
@@ -215,10 +215,10 @@ mod tests {
     fn limits_decide_only_with_enough_samples() {
         let limits = Limits { p99: Some(Span::from_millis(20)), ..Limits::default() };
         assert_eq!(worst(&limits.judge(&total(10_000, 19_000, 0))), Verdict::Pass);
-        let broken = judged(&limits, &total(10_000, 25_000, 0));
+        let broken = findings(&limits, &total(10_000, 25_000, 0));
         assert_eq!(broken[0].0, Verdict::Fail);
         assert!(broken[0].1.contains("is 25 ms, above its limit of 20ms"), "{}", broken[0].1);
-        let few = judged(&limits, &total(9_999, 25_000, 0));
+        let few = findings(&limits, &total(9_999, 25_000, 0));
         assert_eq!(few[0].0, Verdict::Inconclusive);
         assert!(few[0].1.contains("it needs 10,000 answers, run longer"), "{}", few[0].1);
     }

@@ -56,7 +56,7 @@ pub(crate) struct Measured {
 
 /// Sends the plan. On error, nothing was sent.
 pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<Measured> {
-    let (whole, length) = (plan.planned(), plan.length());
+    let (whole, length) = (plan.total(), plan.length());
     let begin = Instant::now() + LEAD;
     let load = Load::start(plan, &job.to.target(), begin).context("failed to start the load")?;
     let mut run = Run::new(begin, length);

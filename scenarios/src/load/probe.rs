@@ -43,14 +43,14 @@ fn problem<T>(text: impl Into<String>) -> Result<T, Problem> {
 }
 
 /// Scheme, host, port and path of a URL.
-struct Place {
+struct ParsedUrl {
     host: String,
     port: u16,
     authority: String,
     path: String,
 }
 
-impl Place {
+impl ParsedUrl {
     fn at(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -73,7 +73,7 @@ pub(crate) async fn probe(to: &Webhook, client: Client, body: Bytes) -> Result<(
     judge(&place, &answer, &body)
 }
 
-async fn place(url: &str) -> Result<Place, Problem> {
+async fn place(url: &str) -> Result<ParsedUrl, Problem> {
     let parsed = url.parse();
     // Messages show only the masked URL.
     let url = units::masked(url);
@@ -100,7 +100,7 @@ async fn place(url: &str) -> Result<Place, Problem> {
     match uri.scheme_str() {
         Some("https") => {
             let port = port(443)?;
-            Ok(Place { host, port, authority, path: rest.to_owned() })
+            Ok(ParsedUrl { host, port, authority, path: rest.to_owned() })
         }
         Some("http") => {
             let port = port(80)?;
@@ -116,7 +116,7 @@ async fn place(url: &str) -> Result<Place, Problem> {
     }
 }
 
-async fn connect(place: &Place) -> Result<TcpStream, Problem> {
+async fn connect(place: &ParsedUrl) -> Result<TcpStream, Problem> {
     let at = place.at();
     match tokio::time::timeout(STEP_LIMIT, TcpStream::connect((place.host.as_str(), place.port))).await {
         Ok(Ok(tcp)) => Ok(tcp),
@@ -168,7 +168,7 @@ fn client_config(to: &Webhook, client: Client) -> Result<Arc<ClientConfig>, Prob
 }
 
 async fn handshake(
-    place: &Place,
+    place: &ParsedUrl,
     to: &Webhook,
     config: Arc<ClientConfig>,
     tcp: TcpStream,
@@ -189,7 +189,7 @@ async fn handshake(
 }
 
 /// An explanation of a failed handshake, with the remedy.
-fn explain(error: &io::Error, place: &Place, name: &str) -> String {
+fn explain(error: &io::Error, place: &ParsedUrl, name: &str) -> String {
     let at = place.at();
     let Some(error) = tls_error(error) else {
         return format!("{at} closed the connection during the TLS handshake ({error}): is it a TLS port?");
@@ -282,7 +282,7 @@ struct Answer {
     body: Bytes,
 }
 
-async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result<Answer, Problem> {
+async fn ask(place: &ParsedUrl, stream: TlsStream<TcpStream>, body: Bytes) -> Result<Answer, Problem> {
     let at = place.at();
     let limit = ANSWER_LIMIT;
     let broken = |error: &(dyn std::error::Error + 'static)| {
@@ -331,7 +331,7 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
 }
 
 /// The reason why the body of an answer could not be read, and the remedy.
-fn unread(place: &Place, error: &(dyn std::error::Error + 'static)) -> String {
+fn unread(place: &ParsedUrl, error: &(dyn std::error::Error + 'static)) -> String {
     let (path, at) = (&place.path, place.at());
     if error.is::<LengthLimitError>() {
         let most = BODY_BYTES_MAX >> 20;
@@ -342,7 +342,7 @@ fn unread(place: &Place, error: &(dyn std::error::Error + 'static)) -> String {
     format!("{at} broke off in the middle of its answer ({}): its log may say why", chain(error))
 }
 
-fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
+fn judge(place: &ParsedUrl, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
     let (path, at) = (&place.path, place.at());
     let quoted = quote(&answer.body);
     match answer.status {
@@ -376,7 +376,7 @@ fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
     }
     let asked: serde_json::Value = serde_json::from_slice(asked).unwrap_or_default();
     let uid = asked["request"]["uid"].as_str().unwrap_or_default().as_bytes();
-    let asked = admission::Asked { uid, mutating: true, version: admission::Version::V1 };
+    let asked = admission::ReviewRequest { uid, mutating: true, version: admission::Version::V1 };
     let said =
         admission::verdict(admission::Answer { status: answer.status, content_type: None, body: &answer.body }, asked);
     if let Err(Refusal::Undecodable { .. } | Refusal::Empty { .. } | Refusal::Absent | Refusal::Type { .. }) = said {

@@ -64,7 +64,7 @@ pub(super) async fn steps(
             look(world, &mut step).await?;
         }
         let reaction = Reaction::of(&step, &world.asks);
-        say(format!("{}: {}", step.kind, reaction.told()));
+        say(format!("{}: {}", step.kind, reaction.line()));
         steps.push(step);
     }
     let weight = |step: &Step| (step.refused.is_none(), Reaction::of(step, &world.asks).weight());

@@ -157,7 +157,7 @@ impl World {
         let mut fresh = 0;
         for fact in facts {
             // The watch was counted when it began.
-            if fact.ended.is_some() && fact.about.watch.is_some() && fact.asked().verb == "watch" {
+            if fact.ended.is_some() && fact.about.watch.is_some() && fact.parameters().verb == "watch" {
                 continue;
             }
             let ask = ask(&fact);
@@ -228,7 +228,7 @@ fn is_aside(ask: &Ask) -> bool {
 }
 
 fn ask(fact: &mock_kube::RequestFact) -> Ask {
-    let asked = fact.asked();
+    let asked = fact.parameters();
     Ask {
         at_us: fact.record.at_us,
         verb: asked.verb,

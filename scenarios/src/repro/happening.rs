@@ -59,7 +59,7 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     }
     let end_ms = end_ms(record);
     for row in record.requests.rows.iter().filter(|row| is_told(record, row)) {
-        add(2, asked(row));
+        add(2, request(row));
         // The end of the run ends every watch, so that is no event.
         if let (Some(ended_ms), Verb::Watch, true) = (row.ended_ms, row.verb, row.succeeded())
             && ended_ms < end_ms
@@ -165,7 +165,7 @@ fn fault(row: &FaultRow) -> Option<Happening> {
     Some(Happening { t_ms: row.t_ms, sort, what })
 }
 
-fn asked(row: &RequestRow) -> Happening {
+fn request(row: &RequestRow) -> Happening {
     let plural = row.resource.split('.').next().unwrap_or_default();
     let done = match row.verb {
         Verb::List => "lists",

@@ -5,7 +5,6 @@
 
 mod account;
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{Request, StatusCode};
 use loadgen::admission::{Answer, Answers};
 use parking_lot::Mutex;
 use reports::record::AlertsRow;
@@ -26,7 +24,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use self::account::Account;
-use crate::accept::accept;
+use crate::accept::{respond, serve_http};
 use crate::scenario::{Alerts, Beside};
 
 /// The template of an alert's body, which contains only the ID of the review.
@@ -126,28 +124,16 @@ impl Answers for Received {
     }
 }
 
-/// Accepts connections, and answers each request with `answer`.
+/// Answers each request with the status that `answer` chooses.
 async fn receive<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
 where
     F: Future<Output = StatusCode> + Send + 'static,
 {
-    let serve = |stream| {
-        let answer = answer.clone();
-        async move {
-            let service = hyper::service::service_fn(|request| {
-                let status = answer(request);
-                async move {
-                    let mut response = Response::new(Empty::<Bytes>::new());
-                    *response.status_mut() = status.await;
-                    Ok::<_, Infallible>(response)
-                }
-            });
-            let mut http = hyper::server::conn::http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT);
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
-        }
+    let answer = move |request| {
+        let status = answer(request);
+        async move { respond(status.await, Bytes::new()) }
     };
-    accept(listener, CONNECTIONS_MAX, serve).await;
+    serve_http(listener, CONNECTIONS_MAX, Some(REQUEST_TIMEOUT), answer).await;
 }
 
 /// Records an alert. Refuses a request without a valid alert, so that the alert counts as missing.

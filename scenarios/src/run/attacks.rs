@@ -70,7 +70,7 @@ impl AttackPlan {
 }
 
 impl Attacks {
-    pub(super) fn planned(scenario: &Scenario) -> Vec<FaultRow> {
+    pub(super) fn planned_rows(scenario: &Scenario) -> Vec<FaultRow> {
         of(scenario).iter().map(|attack| row(0, attack, FaultEvent::Planned, 0, attack.describe())).collect()
     }
 

@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    fn told(expected: Value) -> String {
+    fn comparison(expected: Value) -> String {
         let met = compare(&serde_json::from_value(expected).unwrap(), &audit());
         if met.is_met { "met".to_owned() } else { met.text }
     }
@@ -212,15 +212,23 @@ mod tests {
             json!({"resource": "caches.x", "object": "n/a", "field": "status.none", "value": null}),
             json!({"resource": "pods", "object": "n/a-*", "field": "x", "value": 2}),
         ] {
-            assert_eq!(told(expected.clone()), "met", "{expected}");
+            assert_eq!(comparison(expected.clone()), "met", "{expected}");
         }
-        assert!(told(json!({"resource": "pods", "created": 3})).contains("4 pods were created, at most 3"));
-        assert!(told(json!({"resource": "pods", "deleted": 0})).contains("1 pods were deleted"));
-        assert!(told(json!({"resource": "pods", "most": 2})).contains("3 pods were there at one moment"));
-        assert_eq!(told(json!({"resource": "caches.x", "object": "n/a", "exists": false})), "caches.x n/a is there");
-        assert_eq!(told(json!({"resource": "caches.x", "object": "n/b", "exists": true})), "caches.x n/b is missing");
+        assert!(comparison(json!({"resource": "pods", "created": 3})).contains("4 pods were created, at most 3"));
+        assert!(comparison(json!({"resource": "pods", "deleted": 0})).contains("1 pods were deleted"));
+        assert!(comparison(json!({"resource": "pods", "most": 2})).contains("3 pods were there at one moment"));
+        assert_eq!(
+            comparison(json!({"resource": "caches.x", "object": "n/a", "exists": false})),
+            "caches.x n/a is there"
+        );
+        assert_eq!(
+            comparison(json!({"resource": "caches.x", "object": "n/b", "exists": true})),
+            "caches.x n/b is missing"
+        );
         let lost = json!({"resource": "caches.x", "object": "n/a", "field": "status.made", "value": "<time>"});
-        assert_eq!(told(lost), "caches.x n/a: status.made is null, expected is \"<time>\"");
-        assert!(told(json!({"resource": "pods", "object": "n/a-*", "field": "x", "value": 3})).contains("x is 1"));
+        assert_eq!(comparison(lost), "caches.x n/a: status.made is null, expected is \"<time>\"");
+        assert!(
+            comparison(json!({"resource": "pods", "object": "n/a-*", "field": "x", "value": 3})).contains("x is 1")
+        );
     }
 }

@@ -23,12 +23,12 @@ const RATE: u64 = 1_000_000;
 
 /// The API's address and the folder with its certificates.
 #[derive(Debug, Clone)]
-pub(super) struct Door {
+pub(super) struct ApiAccess {
     address: SocketAddr,
     folder: PathBuf,
 }
 
-impl Door {
+impl ApiAccess {
     pub(super) fn make(options: &Options, world: &World) -> Result<Option<Self>> {
         if options.source.scenario.api.is_none() {
             return Ok(None);
@@ -71,7 +71,7 @@ impl Door {
 }
 
 /// The calls of a scenario, and the API that receives them.
-pub(super) fn plan(options: &Options, door: Option<&Door>) -> Result<Option<(Plan, Target)>> {
+pub(super) fn plan(options: &Options, door: Option<&ApiAccess>) -> Result<Option<(Plan, Target)>> {
     let scenario = &options.source.scenario;
     let (Some(config), Some(door)) = (&scenario.api, door) else { return Ok(None) };
     let plan = Plan::build(config, scenario.seed, scenario.phases.loaded()).context("failed to plan the calls")?;

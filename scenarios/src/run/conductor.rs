@@ -10,6 +10,7 @@ mod ending;
 mod faults;
 mod last_look;
 mod objects;
+mod stage;
 mod unasked;
 
 use std::future::Future;
@@ -18,45 +19,34 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission::Truth;
-use reports::record::{EndReason, FaultEvent, Hole, MetricsRow, Phase, Writer};
+use reports::record::{EndReason, FaultEvent, Hole, Phase, Writer};
 
-use self::access::Owned;
 use self::faults::kube_id;
+use self::stage::{Disturbances, Observers, Rows, Stage, Subject, Witness};
 use self::unasked::Unasked;
-use super::alerts::Receiver;
-use super::arrival::disturbs_events;
-use super::attach::Handed;
 use super::attacks::Attacks;
 use super::audit::Auditor;
-use super::canary::Canaries;
+use super::audited::AuditedRequests;
 use super::crashes::Crashes;
 use super::events::{Drained, Events};
 use super::growth::Growth;
-use super::interval::{self, Intervals, Now};
+use super::interval::Now;
 use super::live::{self, Facts};
 use super::load::{Load, LoadPlan};
 use super::manifest::{describe, fault_id};
 use super::pacing::Pacing;
-use super::quiet::Quiet;
 use super::ready::{Ready, wait_until_ready};
-use super::redis::Redis;
 use super::requests::Requests;
-use super::siblings::Siblings;
-use super::start::{Endpoints, Launcher, SubjectPlan};
+use super::start::SubjectPlan;
 use super::timeline::Timeline;
-use super::told::Told;
-use super::validators::Validators;
 use super::wake::Wake;
 use super::world::World;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::load::workers::Gone;
-use crate::metrics::Scraper;
-use crate::observer::Observer;
 use crate::scenario::Scenario;
 use crate::signals::Signals;
-use crate::subject::{Exit, Log, Processes};
-use crate::witness::{Open, Reported, Reporter};
+use crate::subject::{Exit, Log};
 
 /// Precision of phases and faults. Lags are more precise, because lags are measured from the times of commit and
 /// observation. If a phase or fault waits for a hit, the hit itself wakes the main task: a client without pauses
@@ -75,7 +65,7 @@ pub(super) struct Conductor<'a> {
     stage: Option<Stage<'a>>,
     /// Begin and end of the drain; `None` until the drain has ended.
     drained: Option<Drained>,
-    told: Told,
+    told: AuditedRequests,
     /// Checks whether the subject requests a churned resource; `None` after its first such request.
     unasked: Option<Unasked>,
     requests: Requests,
@@ -88,56 +78,6 @@ pub(super) struct Conductor<'a> {
     holes: Vec<Hole>,
     /// Observes the store, if a caller or a budget needs an audit.
     auditor: Option<Auditor>,
-}
-
-/// State that exists only while subject and load run.
-struct Stage<'a> {
-    events: Events<'a>,
-    reported: Reported,
-    observer: Observer,
-    /// Reads the subject's own metrics, if the subject has any.
-    scraper: Option<Scraper>,
-    subject: Processes,
-    crashes: Crashes,
-    /// The kubeconfig file of a subject that already runs, if the scenario asks for one.
-    _handed: Option<Handed>,
-    /// The log file for processes that start later.
-    log: Log,
-    /// How the subject's processes are started.
-    launcher: Launcher<'a>,
-    endpoints: Endpoints,
-    /// Counts the children of each parent, if the scenario names kinds of children.
-    siblings: Option<Siblings>,
-    /// Observes the subject's writes in the drain, or holds the reason why not.
-    quiet: Option<Result<Quiet, String>>,
-    load: Load,
-    receiver: Option<Arc<Receiver>>,
-    /// The shared cache in which the subject keeps verdicts.
-    _redis: Option<Redis>,
-    /// The subject's validators (the processes that verify signatures).
-    validators: Validators,
-    /// Searches the rate of the churn, if the scenario does not set the rate.
-    pacing: Option<Pacing>,
-    timeline: Timeline,
-    canaries: Canaries,
-    active: Vec<usize>,
-    /// Number of commits before the first fault began.
-    commits_before_fault: Option<u64>,
-    /// Whether new commits count as faulted: from the begin of a fault until the subject has seen the canary after it.
-    faulted: bool,
-    intervals: Intervals,
-    interval_due_ms: u64,
-    phase: Phase,
-    warm_up_lag: WarmUpLag,
-    rss_bytes: Option<u64>,
-    /// Keeps the HTTP witness listening, and keeps the channel open for other witnesses.
-    _witness: (Reporter, Open),
-}
-
-/// The lags of the warm-up, which give the deadline for observations.
-#[derive(Default)]
-struct WarmUpLag {
-    worst_p99_us: Option<u64>,
 }
 
 /// The reason why the main loop of the run ended before the current phase was done.
@@ -184,7 +124,7 @@ impl<'a> Conductor<'a> {
             clock: Clock::default(),
             stage: None,
             drained: None,
-            told: Told::from_now(scenario, &world.plane),
+            told: AuditedRequests::from_now(scenario, &world.plane),
             unasked: None,
             requests: Requests::new(scenario, &world.plane),
             truth: None,
@@ -240,13 +180,10 @@ impl<'a> Conductor<'a> {
         let mut witness = plan.witness;
         let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         let log = Log::create(&self.record, lines)?;
-        let (subject, handed) = plan.who.enter(&log).await?;
-        let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
-        observer.watch(subject.pids());
-        let scraper = plan.metrics.as_ref().map(|metrics| Scraper::start(metrics, plan.clock.clone())).transpose();
-        let scraper = scraper.map_err(anyhow::Error::msg)?;
+        let (processes, handed) = plan.who.enter(&log).await?;
+        let observers = Observers::start(&plan.clock, processes.pids(), plan.metrics.as_ref())?;
         let deadline = self.scenario.budgets.events.as_ref().and_then(|events| events.deadline);
-        let events = Events::new(
+        let mut events = Events::new(
             &self.world.plane,
             plan.feed,
             plan.clock,
@@ -255,40 +192,29 @@ impl<'a> Conductor<'a> {
             self.scenario.sees().deleted,
             &self.scenario.faults,
         );
+        let faults = Disturbances::begin(timeline, armed, &self.scenario.faults);
+        events.faulted(faults.taints_commits);
+        faults.active.iter().for_each(|index| events.arrivals().began(*index, 0));
         self.stage = Some(Stage {
             events,
-            reported: plan.reported,
-            observer,
-            scraper,
-            subject,
-            crashes: Crashes::new(self.scenario),
-            _handed: handed,
-            log,
-            launcher: plan.launcher,
-            endpoints: plan.endpoints,
-            siblings: None,
-            quiet: None,
+            observers,
+            subject: Subject {
+                processes,
+                crashes: Crashes::new(self.scenario),
+                _handed: handed,
+                log,
+                launcher: plan.launcher,
+                endpoints: plan.endpoints,
+                receiver: plan.receiver,
+                _redis: plan.redis,
+                validators: plan.validators,
+            },
             load,
-            receiver: plan.receiver,
-            _redis: plan.redis,
-            validators: plan.validators,
             pacing: Pacing::of(self.scenario),
-            timeline,
-            canaries: Canaries::default(),
-            commits_before_fault: (!armed.is_empty()).then_some(0),
-            faulted: armed.iter().any(|index| disturbs_events(&self.scenario.faults[*index])),
-            active: armed,
-            intervals: Intervals::default(),
-            interval_due_ms: crate::clock::millis(interval::EVERY),
-            phase: Phase::WarmUp,
-            warm_up_lag: WarmUpLag::default(),
-            rss_bytes: None,
-            _witness: (plan.reporter, witness),
+            faults,
+            rows: Rows::begin(),
+            witness: Witness { reported: plan.reported, _open: (plan.reporter, witness) },
         });
-        if let Some(stage) = &mut self.stage {
-            stage.events.faulted(stage.faulted);
-            stage.active.iter().for_each(|index| stage.events.arrivals().began(*index, 0));
-        }
         Ok(plan.ready)
     }
 
@@ -298,10 +224,10 @@ impl<'a> Conductor<'a> {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
             self.writer.fault(&row)?;
         }
-        for row in Attacks::planned(self.scenario) {
+        for row in Attacks::planned_rows(self.scenario) {
             self.writer.fault(&row)?;
         }
-        for index in self.stage()?.active.clone() {
+        for index in self.stage()?.faults.active.clone() {
             let row = self.fault_row(index, FaultEvent::Started, 0, None);
             self.writer.fault(&row)?;
         }
@@ -310,10 +236,10 @@ impl<'a> Conductor<'a> {
         let plane = &self.world.plane;
         // If no audit log shows requests, a subject without a webhook is ready when it runs.
         let mut told = self.told.clone();
-        let asked = move || told.asked(plane);
+        let asked = move || told.requests_so_far(plane);
         self.beside(wait_until_ready(ready.clone(), deadline, asked)).await??;
         self.unasked = Unasked::of(self.scenario, ready, self.told.clone(), started);
-        if let Some(scraper) = &self.stage()?.scraper {
+        if let Some(scraper) = &self.stage()?.observers.metrics {
             let readable = scraper.readable(deadline);
             let read = self.beside(readable).await?;
             read.map_err(|why| {
@@ -337,7 +263,7 @@ impl<'a> Conductor<'a> {
         self.end_faults().await?;
         let stage = self.stage()?;
         // A row that is due while load stops would have no load, and the next row would have all of it at once.
-        stage.interval_due_ms = u64::MAX;
+        stage.rows.pause();
         let mut load = std::mem::take(&mut stage.load);
         let load = self
             .beside(async move {
@@ -391,7 +317,7 @@ impl<'a> Conductor<'a> {
             let Some(signals) = self.signals.as_mut() else {
                 return Err(Halt::Broken(anyhow::anyhow!("the run was interrupted already")));
             };
-            let due = stage.timeline.next_ms().and_then(|at_ms| self.clock.instant(at_ms));
+            let due = stage.faults.timeline.next_ms().and_then(|at_ms| self.clock.instant(at_ms));
             tokio::select! {
                 biased;
                 name = signals.next() => return Err(Halt::Signal(name)),
@@ -399,15 +325,15 @@ impl<'a> Conductor<'a> {
                 () = wake.next(world.struck(), due), if waits => self.faults()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
-                _ = stage.reported.statements.recv_many(&mut seen, OBSERVATIONS_MAX) => {
+                _ = stage.witness.reported.statements.recv_many(&mut seen, OBSERVATIONS_MAX) => {
                     stage.events.observed(&mut seen, &mut self.writer)?;
                 }
-                Some(sample) = stage.observer.samples.recv() => {
-                    stage.rss_bytes = sample.subject.as_ref().map(|subject| subject.rss_bytes);
+                Some(sample) = stage.observers.resources.samples.recv() => {
+                    stage.observers.sampled(&sample);
                     self.growth.sample(&sample);
                     self.writer.sample(&sample)?;
                 }
-                Some(row) = metrics(&mut stage.scraper) => {
+                Some(row) = stage::metrics(&mut stage.observers.metrics) => {
                     self.growth.metrics(&row);
                     self.writer.metrics(&row)?;
                 }
@@ -419,7 +345,7 @@ impl<'a> Conductor<'a> {
     async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
         self.processes(now_ms).await?;
-        self.world.kills.running(self.stage()?.subject.named_pids());
+        self.world.kills.running(self.stage()?.subject.processes.named_pids());
         if let Some(how) = self.world.plane.ended() {
             return Err(Halt::Broken(anyhow::anyhow!("the control plane is gone: {how}")));
         }
@@ -449,7 +375,7 @@ impl<'a> Conductor<'a> {
             let stage = self.stage()?;
             let waiting = stage.events.pending();
             stage.pacing.iter_mut().for_each(|pacing| pacing.tick(now_ms, waiting));
-            if now_ms >= self.stage()?.interval_due_ms {
+            if stage.rows.is_due(now_ms) {
                 self.interval(false)?;
             }
         }
@@ -460,17 +386,9 @@ impl<'a> Conductor<'a> {
     /// Carries out the orders of faults.
     fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        let before = stage.subject.pids();
-        let (world, truth) = (self.world, self.truth.as_ref());
-        let (launcher, endpoints) = (&stage.launcher, &mut stage.endpoints);
-        let (processes, log, validators) = (&mut stage.subject, &stage.log, &stage.validators);
-        world.troubles.obey(&mut Owned { world, launcher, endpoints, processes, log, validators, truth });
-        let now = stage.subject.pids();
-        if now.len() < before.len() {
-            stage.observer.left(now);
-        } else if now != before {
-            stage.observer.watch(now);
-        }
+        let before = stage.subject.processes.pids();
+        self.world.troubles.obey(&mut stage.subject.owned(self.world, self.truth.as_ref()));
+        stage.observers.follow(&before, stage.subject.processes.pids());
         let attacked = stage.load.attacks().map(|attacks| attacks.tick(now_ms)).unwrap_or_default();
         for row in attacked {
             self.writer.fault(&row)?;
@@ -482,11 +400,10 @@ impl<'a> Conductor<'a> {
     fn enter_phase(&mut self, phase: Phase) -> Result<(), Halt> {
         self.interval(false)?;
         let stage = self.stage()?;
-        if stage.phase == Phase::WarmUp {
-            let p99_us = stage.warm_up_lag.worst_p99_us;
-            stage.events.end_warm_up(p99_us);
+        if stage.rows.phase == Phase::WarmUp {
+            stage.events.end_warm_up(stage.rows.warm_up_p99_us);
         }
-        stage.phase = phase;
+        stage.rows.phase = phase;
         let found = stage.pacing.take().map(|pacing| pacing.settle(Instant::now()));
         if let Some(found) = found {
             self.live.say(&found.note());
@@ -504,20 +421,16 @@ impl<'a> Conductor<'a> {
         let scenario = self.scenario;
         let told = self.told.take(&self.world.plane);
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
+        let faults = stage.faults.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
         let seen = self.requests.take_follows();
         let follows = told.follows.or(seen);
-        let alerts = stage.receiver.as_ref().map(|receiver| receiver.take(last));
-        let now = Now { end_ms, phase: stage.phase, last, faults, told, follows, alerts };
-        let tally = Arc::clone(&stage.reported.tally);
-        let row =
-            stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;
+        let alerts = stage.subject.receiver.as_ref().map(|receiver| receiver.take(last));
+        let now = Now { end_ms, phase: stage.rows.phase, last, faults, told, follows, alerts };
+        let tally = Arc::clone(&stage.witness.reported.tally);
+        let (events, load, intervals) = (&mut stage.events, &mut stage.load, &mut stage.rows.intervals);
+        let row = intervals.write(now, events, load, &tally, self.world, &mut self.writer)?;
         self.growth.interval(&row);
-        stage.interval_due_ms = end_ms + crate::clock::millis(interval::EVERY);
-        if stage.phase == Phase::WarmUp {
-            let p99_us = row.lag.as_ref().map(|lag| lag.p99_us.unwrap_or(lag.max_us));
-            stage.warm_up_lag.worst_p99_us = stage.warm_up_lag.worst_p99_us.max(p99_us);
-        }
+        stage.rows.closed(&row, end_ms);
         self.tell_room();
         Ok(())
     }
@@ -543,7 +456,7 @@ impl<'a> Conductor<'a> {
         let runs = self.clock.runs();
         let Some(stage) = self.stage.as_mut() else { return };
         let counts = stage.events.counts();
-        let phase = match stage.phase {
+        let phase = match stage.rows.phase {
             _ if !runs => "starting",
             Phase::WarmUp => "warm-up",
             Phase::Steady => "steady",
@@ -559,21 +472,18 @@ impl<'a> Conductor<'a> {
             observations: counts.observations,
             missing: stage.events.pending(),
             late: counts.late + counts.late_ghost,
-            requests: stage.intervals.requests,
-            admission_p99_us: stage.intervals.latest_p99_us,
-            wrong: stage.intervals.wrong,
-            rss_bytes: stage.rss_bytes,
-            faults: stage.active.iter().map(|index| self.scenario.faults[*index].name.as_str().to_owned()).collect(),
+            requests: stage.rows.intervals.requests,
+            admission_p99_us: stage.rows.intervals.latest_p99_us,
+            wrong: stage.rows.intervals.wrong,
+            rss_bytes: stage.observers.rss_bytes,
+            faults: stage
+                .faults
+                .active
+                .iter()
+                .map(|index| self.scenario.faults[*index].name.as_str().to_owned())
+                .collect(),
         };
         live::show(&mut self.live, &facts);
-    }
-}
-
-/// Reads the subject's own metrics once more. Never completes if the subject has no metrics.
-async fn metrics(scraper: &mut Option<Scraper>) -> Option<MetricsRow> {
-    match scraper {
-        Some(scraper) => scraper.rows.recv().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -119,7 +119,7 @@ impl Crashes {
 }
 
 /// The text that the terminal shows for a crash.
-pub(super) fn told(row: &CrashRow) -> String {
+pub(super) fn crash_text(row: &CrashRow) -> String {
     let who = row.process.as_ref().map_or_else(|| "the subject".to_owned(), |name| format!("`{name}`"));
     let (status, ran) = (&row.status, reports::words::millis(row.ran_ms));
     let next = match (row.in_a_row, row.back_off_ms) {
@@ -198,12 +198,12 @@ mod tests {
     #[test]
     fn a_loop_is_named() {
         let row = CrashRow { status: "signal: 9 (SIGKILL)".into(), ran_ms: 1200, in_a_row: 1, ..CrashRow::default() };
-        assert_eq!(told(&row), "the subject ended with signal: 9 (SIGKILL) after 1.2 s; it is started again");
+        assert_eq!(crash_text(&row), "the subject ended with signal: 9 (SIGKILL) after 1.2 s; it is started again");
         let row = CrashRow { process: Some("hook".into()), in_a_row: 3, back_off_ms: 20_000, ..row };
         assert!(
-            told(&row).ends_with("CrashLoopBackOff: 3 times in a row, it is started again in 20 s"),
+            crash_text(&row).ends_with("CrashLoopBackOff: 3 times in a row, it is started again in 20 s"),
             "{}",
-            told(&row)
+            crash_text(&row)
         );
     }
 }

@@ -84,14 +84,14 @@ impl Sources<'_> {
 #[derive(Default)]
 pub(super) struct Dossiers {
     histories: Histories,
-    kept: HashMap<(Uid, Revision), Dossier>,
+    kept: HashMap<(Uid, Revision), VersionFacts>,
     /// Time that the run has spent on reading facts so far.
     spent: Duration,
 }
 
 /// The facts about one version.
 #[derive(Default)]
-struct Dossier {
+struct VersionFacts {
     delivery: Option<String>,
     wire: Vec<String>,
     evidence: Evidence,
@@ -179,16 +179,16 @@ impl Dossiers {
         self.spent < FIRST_MAX + share + if end { END_MAX } else { Duration::ZERO }
     }
 
-    fn look(&mut self, about: &About<'_>, asked: &Requested, from: Sources<'_>) -> Dossier {
+    fn look(&mut self, about: &About<'_>, asked: &Requested, from: Sources<'_>) -> VersionFacts {
         let began = Instant::now();
         let dossier = self.gather(about, asked, from);
         self.spent += began.elapsed();
         dossier
     }
 
-    fn gather(&self, about: &About<'_>, asked: &Requested, from: Sources<'_>) -> Dossier {
+    fn gather(&self, about: &About<'_>, asked: &Requested, from: Sources<'_>) -> VersionFacts {
         let mut steps = self.histories.steps(about.uid, about.revision, about.until_ms);
-        let mut dossier = Dossier::default();
+        let mut dossier = VersionFacts::default();
         let mut left_out = 0;
         if let (Some(mock), true) = (from.plane.mock(), from.ordered) {
             let subject = from.plane.subject();
@@ -216,7 +216,7 @@ impl Dossiers {
     }
 }
 
-impl Dossier {
+impl VersionFacts {
     /// Adds facts that were stored earlier, because the sources may have forgotten some of them.
     fn add(&mut self, before: Self) {
         if !before.wire.is_empty() {

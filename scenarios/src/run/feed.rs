@@ -73,7 +73,7 @@ impl Feed {
             Self::None => std::future::pending().await,
             Self::Tail(tailed) => {
                 let batch = tailed.tail.next_batch(max).await;
-                tailed.told(batch.context("the harness fell behind the control plane's commits")?)
+                tailed.entries(batch.context("the harness fell behind the control plane's commits")?)
             }
             Self::Audit(audited) => {
                 let batch = audited.audit.next_batch(max).await?;
@@ -153,7 +153,7 @@ impl Tailed {
         let rewinds = if self.past.is_some() { self.tail.rewinds() } else { Vec::new() };
         let batch = self.tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
         if !batch.is_empty() {
-            return self.told(batch).map(Some);
+            return self.entries(batch).map(Some);
         }
         let mut all = Vec::new();
         if let Some(past) = &mut self.past {
@@ -162,10 +162,10 @@ impl Tailed {
         Ok((!all.is_empty()).then_some(all))
     }
 
-    fn told(&mut self, mut batch: Vec<mock_kube::Entry>) -> Result<Vec<Entry>> {
+    fn entries(&mut self, mut batch: Vec<mock_kube::Entry>) -> Result<Vec<Entry>> {
         batch.retain(|entry| self.resources.contains(&*entry.commit.resource));
         let timelines: Vec<u32> = batch.iter().map(|entry| entry.timeline).collect();
-        let entries: Vec<Entry> = batch.into_iter().map(|entry| told(entry, self.epoch)).collect();
+        let entries: Vec<Entry> = batch.into_iter().map(|entry| entry_of(entry, self.epoch)).collect();
         match &mut self.past {
             Some(past) => past.enter(entries, &timelines, &self.tail.rewinds(), self.epoch),
             None => Ok(entries),
@@ -185,7 +185,7 @@ impl Audited {
     }
 }
 
-fn told(entry: mock_kube::Entry, epoch: Instant) -> Entry {
+fn entry_of(entry: mock_kube::Entry, epoch: Instant) -> Entry {
     let at = epoch + Duration::from_micros(entry.at_us);
     // Without restores, revisions give the order of commits, and gaps are given in revisions.
     let commit = Commit { order: Order::of_numbered(entry.revision), ..entry.commit };

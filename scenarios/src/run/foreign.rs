@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use facts::Change;
 use mock_kube::{Entry, RequestFact};
-use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
+use reports::record::{self, DEEDS_MAX, ForeignRequest, Read, RequestRow, Verb};
 
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
@@ -65,7 +65,7 @@ pub(super) trait Wire {
 impl Foreign {
     /// A state without any changes. `None` if the subject watches nothing, or the run writes nothing.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
-        let resources = scenario.judged().into_iter().map(|(name, _)| name);
+        let resources = scenario.judged_resources().into_iter().map(|(name, _)| name);
         let mut resources: BTreeSet<String> =
             resources.chain(super::end_state::all_churned(scenario).into_iter().map(|(name, _)| name)).collect();
         if scenario.control_plane.workloads.is_some() {
@@ -143,7 +143,7 @@ impl Foreign {
                 if self.found.again.len() < DEEDS_MAX {
                     let read = self.read(&key, Some(&gone), request.at_us, wire);
                     let gone_ms = Some(wire.at_ms(gone.at_us));
-                    self.found.again.push(Deed { gone_ms, ..deed(request, &key, read) });
+                    self.found.again.push(ForeignRequest { gone_ms, ..deed(request, &key, read) });
                 }
             }
             _ => {}
@@ -187,9 +187,9 @@ fn key(row: &RequestRow) -> Key {
     (Arc::from(&*row.resource), Arc::from(&*row.namespace), Arc::from(&*row.name))
 }
 
-fn deed(Request { row, path, .. }: Request<'_>, key: &Key, read: Vec<Read>) -> Deed {
+fn deed(Request { row, path, .. }: Request<'_>, key: &Key, read: Vec<Read>) -> ForeignRequest {
     let object = if key.1.is_empty() { key.2.to_string() } else { format!("{}/{}", key.1, key.2) };
-    Deed {
+    ForeignRequest {
         resource: key.0.to_string(),
         object,
         t_ms: row.t_ms,

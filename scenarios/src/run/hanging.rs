@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loadgen::churn::Api;
-use reports::record::{HUNG_MAX, Hanging, Held, PutOn};
+use reports::record::{HUNG_MAX, Hanging, PutOn, StuckFinalizer};
 use serde_json::Value;
 
 use super::end_state::all_churned;
@@ -87,7 +87,7 @@ impl Owners {
             let for_ms = since(asked, now).map_or(0, millis);
             let finalizers = meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
             for finalizer in finalizers.filter(|finalizer| !self.harness.contains(*finalizer)) {
-                hanging.held.push(Held {
+                hanging.held.push(StuckFinalizer {
                     resource: resource.to_owned(),
                     object: item.place(),
                     finalizer: finalizer.to_owned(),

@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Longest wait until a new resource is served; kube-apiserver needs a second or two.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -88,6 +91,24 @@ impl Quiet {
     }
 }
 
+/// Opens an HTTP/1.1 connection to the API server at `url`. The caller drives the returned connection.
+pub(super) async fn connect(
+    url: &str,
+    ca_pem: &str,
+) -> Result<(SendRequest<Full<Bytes>>, Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>)> {
+    let address = authority(url);
+    let tls = mock_pki::client_config(ca_pem, None, &["http/1.1"])?;
+    let stream = TcpStream::connect(address).await.with_context(|| format!("failed to reach {address}"))?;
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();
+    let stream = TlsConnector::from(tls).connect(host.try_into()?, stream).await?;
+    Ok(handshake(TokioIo::new(stream)).await?)
+}
+
+/// Host and port of an API server's URL.
+pub(super) fn authority(url: &str) -> &str {
+    url.trim_start_matches("https://")
+}
+
 /// A control plane, and the identity with which the harness calls the control plane.
 pub(crate) struct Api<'a> {
     pub(crate) url: &'a str,
@@ -149,17 +170,11 @@ impl Api<'_> {
         body: String,
         [accept, content]: [&str; 2],
     ) -> Result<(StatusCode, Bytes)> {
-        let address = self.url.trim_start_matches("https://");
-        let tls = mock_pki::client_config(self.ca_pem, None, &["http/1.1"])?;
-        let stream =
-            tokio::net::TcpStream::connect(address).await.with_context(|| format!("failed to reach {address}"))?;
-        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();
-        let stream = TlsConnector::from(tls).connect(host.try_into()?, stream).await?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let (mut sender, connection) = connect(self.url, self.ca_pem).await?;
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header("host", address)
+            .header("host", authority(self.url))
             .header("authorization", format!("Bearer {}", self.token))
             .header("accept", accept)
             .header("content-type", content)

@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 use reports::record::{AlertsRow, ApiRow, EventCounts, Interval, Phase, Quantiles, RegistryRow, WitnessRow, Writer};
 
+use super::audited;
 use super::events::Events;
 use super::load::Load;
-use super::told;
 use super::world::World;
 use crate::witness::Tally;
 
@@ -38,7 +38,7 @@ pub(super) struct Now {
     /// Counts of received and missing alerts since the last row.
     pub(super) alerts: Option<AlertsRow>,
     /// Counts of the subject's requests at the control plane.
-    pub(super) told: told::Row,
+    pub(super) told: audited::Row,
     /// Lists and watches of judged resources since the last row; `None` if some were not recorded.
     pub(super) follows: Option<u64>,
 }
@@ -67,7 +67,7 @@ impl Intervals {
         {
             writer.latency(tag, start_ms, now.end_ms, histogram)?;
         }
-        let told::Row { refused, traffic, requests: all, .. } = now.told;
+        let audited::Row { refused, traffic, requests: all, .. } = now.told;
         let asked = world.registry.requests();
         let row = Interval {
             start_ms,

@@ -43,7 +43,7 @@ impl Unseen {
 }
 
 /// The reason for the gap, with the time of the gap in the run.
-pub(super) fn told(Unseen { why, at }: Unseen, clock: &Clock) -> String {
+pub(super) fn gap_text(Unseen { why, at }: Unseen, clock: &Clock) -> String {
     format!("{why} at {}", reports::words::millis(clock.at_ms(at)))
 }
 

@@ -10,8 +10,8 @@ use loadgen::script::{self, Script};
 use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, WebhookRow, Writer, tag};
 
 use super::attacks::{AttackPlan, Attacks};
-use super::crew::Crew;
 use super::install;
+use super::load_workers::WaitingWorkers;
 use super::payloads::Planned;
 use super::registration::Registration;
 use crate::load::hlog;
@@ -25,7 +25,7 @@ const EXAMPLES_MAX: usize = 5;
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
     /// The workers that send the load; `None` if this process sends the load.
-    pub(super) crew: Option<Crew>,
+    pub(super) workers: Option<WaitingWorkers>,
     pub(super) attacks: Option<AttackPlan>,
     /// The registration of webhooks, made when the subject is ready and before any load.
     pub(super) registration: Option<Registration>,
@@ -90,8 +90,8 @@ impl Load {
             registration => (None, registration),
         };
         let mut load = Self::default();
-        let assigned = match (plan.crew, &plan.admission) {
-            (Some(crew), Some((Planned::Direct(plan), target))) => Some(crew.assign(plan, target).await?),
+        let assigned = match (plan.workers, &plan.admission) {
+            (Some(workers), Some((Planned::Direct(plan), target))) => Some(workers.assign(plan, target).await?),
             _ => None,
         };
         let (before, _) = load.register(own, plan.admission.as_ref(), &api).await?;
@@ -155,7 +155,7 @@ impl Load {
     pub(super) async fn unregister(&mut self, api: &Api) -> Result<()> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
         let api = install::Api::from(api);
-        let asked = registration.asked(&api).await;
+        let asked = registration.webhook_calls(&api).await;
         registration.remove(&api).await?;
         self.asked = asked.context("failed to ask how often the webhooks were called")?;
         Ok(())

@@ -62,23 +62,23 @@ pub(super) fn manifest(
         witness_tolerates: scenario.subject.witness.tolerates(),
         compress: scenario.compression(),
         clock_rate: scenario.subject.upkeep().clock_rate.unwrap_or(1),
-        judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
+        judged: scenario.judged_resources().into_iter().map(|(name, _)| name).collect(),
         payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
         faults: scenario
             .faults
             .iter()
             .enumerate()
             .map(|(index, fault)| {
-                planned(index, fault, index >= scenario.faults.planned().len(), scenario.phases.loaded())
+                planned_fault(index, fault, index >= scenario.faults.planned().len(), scenario.phases.loaded())
             })
             .chain(attacked(scenario))
             .collect(),
         admission_rate_per_second: load
             .admission
             .as_ref()
-            .map(|(plan, _)| plan.planned() as f64 / plan.length().as_secs_f64()),
+            .map(|(plan, _)| plan.total() as f64 / plan.length().as_secs_f64()),
         churn_rate_per_second: churn_rate(scenario),
-        webhooks: super::registration::planned(scenario),
+        webhooks: super::registration::webhook_plans(scenario),
         repeat: options.repeat.clone(),
         notes: notes(options, plane),
     }
@@ -93,7 +93,7 @@ fn churn_rate(scenario: &Scenario) -> Option<f64> {
 /// Notes that a reader of the report needs.
 fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     let mut notes = Vec::new();
-    if plane.mock().is_none() && !options.source.scenario.judged().is_empty() {
+    if plane.mock().is_none() && !options.source.scenario.judged_resources().is_empty() {
         notes.push(
             "commits have the time at which the harness's own watch saw them, not the time of the write".to_owned(),
         );
@@ -129,7 +129,7 @@ pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
     notes
 }
 
-fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool, loaded: Duration) -> PlannedFault {
+fn planned_fault(index: usize, fault: &mock_faults::Fault, drawn: bool, loaded: Duration) -> PlannedFault {
     let late = fault.after_load().map(|after| units::Span(loaded.saturating_add(after.0)));
     PlannedFault {
         id: fault_id(index, fault),

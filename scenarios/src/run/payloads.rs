@@ -41,10 +41,10 @@ pub(crate) enum Planned {
 }
 
 impl Planned {
-    pub(crate) fn planned(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         match self {
-            Self::Direct(plan) => plan.planned(),
-            Self::Through(plan) => plan.planned(),
+            Self::Direct(plan) => plan.total(),
+            Self::Through(plan) => plan.total(),
         }
     }
 

@@ -47,7 +47,7 @@ pub fn describe(scenario: &Scenario) -> String {
         for (row, text) in schedule.describe().lines().enumerate() {
             line(format!("{:15} {text}", if row == 0 { "admission" } else { "" }));
         }
-        for text in super::crew::planned(scenario).into_iter().chain(fingerprint(scenario)) {
+        for text in super::load_workers::plan_text(scenario).into_iter().chain(fingerprint(scenario)) {
             line(format!("{:15} {text}", ""));
         }
     }
@@ -68,7 +68,7 @@ pub fn describe(scenario: &Scenario) -> String {
     if let Some(text) = registered(scenario) {
         line(format!("{:15} {text}", "webhook"));
     }
-    for hook in super::registration::planned(scenario).into_iter().filter(|hook| !hook.direct) {
+    for hook in super::registration::webhook_plans(scenario).into_iter().filter(|hook| !hook.direct) {
         if let Some(why) = hook.unmatched {
             line(format!("{:15} {} would get no request: {why}", "NOT ASKED", hook.name));
         }
@@ -199,7 +199,8 @@ fn registered(scenario: &Scenario) -> Option<String> {
     let webhook = match install {
         Install::Webhook(webhook) => webhook,
         Install::Webhooks(file) => {
-            let names: Vec<String> = super::registration::planned(scenario).into_iter().map(|hook| hook.name).collect();
+            let names: Vec<String> =
+                super::registration::webhook_plans(scenario).into_iter().map(|hook| hook.name).collect();
             return Some(format!("registered in the control plane as in {}: {}", file.display(), names.join(", ")));
         }
     };

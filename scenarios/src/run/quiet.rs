@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::rewrites::Rewrites;
 pub(super) use self::writers::Writers;
 use super::end_state::all_spelled;
-use super::listen::{Batch, gather, listen, told};
+use super::listen::{Batch, gap_text, gather, listen};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
@@ -128,7 +128,7 @@ async fn count(
 ) -> Rewrites {
     let take = |batch: Option<Batch>| match batch {
         Some(Ok(batch)) => batch.into_iter().for_each(|entry| rewrites.wrote(clock.at_ms(entry.at), entry)),
-        Some(Err(unseen)) => rewrites.lost(told(unseen, &clock)),
+        Some(Err(unseen)) => rewrites.lost(gap_text(unseen, &clock)),
         None => {}
     };
     gather(changes, stopped, take).await;

@@ -23,7 +23,7 @@ const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 
 /// The requests that the subject has sent to the control plane so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Requested {
     Nothing,
     /// The subject has sent requests, but no request for a judged resource.
     Else,
@@ -116,7 +116,11 @@ impl NotReady {
     }
 }
 
-pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked: impl FnMut() -> Asked) -> Result<()> {
+pub(super) async fn wait_until_ready(
+    ready: Ready,
+    deadline: Instant,
+    mut asked: impl FnMut() -> Requested,
+) -> Result<()> {
     let began = Instant::now();
     let mut asks_since = None;
     loop {
@@ -127,11 +131,12 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked:
             Ready::Page(host, path) => page_ready(host, path).await.err(),
             Ready::Line(line) if line.is_seen() => None,
             Ready::Line(line) => Some(format!("it has written no line with `{}` in it", line.text())),
-            Ready::FirstRequest { .. } if asked() == Asked::Nothing => {
+            Ready::FirstRequest { .. } if asked() == Requested::Nothing => {
                 Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
             }
             Ready::FirstRequest { any: false, .. }
-                if asked() == Asked::Else && asks_since.get_or_insert_with(Instant::now).elapsed() < ELSEWHERE_MAX =>
+                if asked() == Requested::Else
+                    && asks_since.get_or_insert_with(Instant::now).elapsed() < ELSEWHERE_MAX =>
             {
                 Some("it has not yet requested the judged objects".to_owned())
             }
@@ -213,10 +218,10 @@ mod tests {
     async fn any_request_is_enough_where_it_is_said() {
         let now = Instant::now();
         let ready = |any| Ready::FirstRequest { webhook: None, any };
-        assert!(wait_until_ready(ready(true), now, || Asked::Else).await.is_ok());
-        let error = wait_until_ready(ready(false), now, || Asked::Else).await.unwrap_err().to_string();
+        assert!(wait_until_ready(ready(true), now, || Requested::Else).await.is_ok());
+        let error = wait_until_ready(ready(false), now, || Requested::Else).await.unwrap_err().to_string();
         assert!(error.contains("not yet requested the judged objects"), "{error}");
-        let error = wait_until_ready(ready(true), now, || Asked::Nothing).await.unwrap_err().to_string();
+        let error = wait_until_ready(ready(true), now, || Requested::Nothing).await.unwrap_err().to_string();
         assert!(error.contains("no request to the control plane"), "{error}");
     }
 }

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::accept::accept;
 use crate::scenario::SharedCache;
-use wire::{Asked, Reply};
+use wire::{Command, Reply};
 
 const CONNECTIONS_MAX: usize = 64;
 /// Maximum number of stored values; the oldest values are dropped.
@@ -135,15 +135,15 @@ async fn serve(stream: TcpStream, cache: &Cache) {
 }
 
 impl Cache {
-    fn answer(&self, asked: Asked) -> Reply {
+    fn answer(&self, asked: Command) -> Reply {
         match asked {
-            Asked::Get(_) if self.forges.load(Ordering::Relaxed) => {
+            Command::Get(_) if self.forges.load(Ordering::Relaxed) => {
                 self.forged.fetch_add(1, Ordering::Relaxed);
                 let value = br#"{"verified":[{"name":"nobody","evidence":"forged"}]}"#;
                 Reply::Value([&[1], &FORGED_END_MS.to_be_bytes()[..], &[0; 32], value].concat())
             }
-            Asked::Get(name) => Reply::Value(self.values.lock().by_name.get(&name).cloned().unwrap_or_default()),
-            Asked::Set(name, value) => {
+            Command::Get(name) => Reply::Value(self.values.lock().by_name.get(&name).cloned().unwrap_or_default()),
+            Command::Set(name, value) => {
                 let mut values = self.values.lock();
                 if values.by_name.insert(name.clone(), value).is_none() {
                     values.order.push_back(name);
@@ -155,7 +155,7 @@ impl Cache {
                 }
                 Reply::Done
             }
-            Asked::Other(what) => Reply::Refused(what),
+            Command::Other(what) => Reply::Refused(what),
         }
     }
 }

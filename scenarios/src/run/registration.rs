@@ -88,7 +88,7 @@ pub(super) fn path(scenario: &Scenario) -> String {
 }
 
 /// Facts about the webhooks before a run: their names, and the reason if a webhook would not be called.
-pub(super) fn planned(scenario: &Scenario) -> Vec<WebhookPlan> {
+pub(super) fn webhook_plans(scenario: &Scenario) -> Vec<WebhookPlan> {
     let Ok(Some(registration)) = Registration::of(scenario, "https://127.0.0.1/", "") else { return Vec::new() };
     let written = written(scenario);
     let directly = directly(scenario);
@@ -233,7 +233,7 @@ impl Registration {
     }
 
     /// Number of the API server's calls to each webhook, from the metrics of the API server.
-    pub(super) async fn asked(&self, api: &Api<'_>) -> Result<Vec<WebhookRow>> {
+    pub(super) async fn webhook_calls(&self, api: &Api<'_>) -> Result<Vec<WebhookRow>> {
         let (status, page) = api.ask(Method::GET, "/metrics", String::new()).await?;
         anyhow::ensure!(status.is_success(), "the control plane does not show its metrics: {status}");
         let page = String::from_utf8_lossy(&page);
@@ -485,7 +485,7 @@ mod tests {
         assert_eq!(hook.get("namespaceSelector"), None, "nobody wrote one");
         let covers = own.covered("caches.cache.example.com/v1");
         assert!(covers.create && !covers.update && !covers.delete);
-        let planned = planned(&scenario);
+        let planned = webhook_plans(&scenario);
         assert!(
             planned[0]
                 .unmatched

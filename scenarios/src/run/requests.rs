@@ -45,7 +45,7 @@ struct OnWatches<'a> {
 impl Requests {
     pub(super) fn new(scenario: &Scenario, plane: &Plane) -> Self {
         let foreign = plane.mock().and_then(|mock| Some((Foreign::of(scenario)?, mock.server.tail())));
-        Self { foreign, ..Self::over(&scenario.judged()) }
+        Self { foreign, ..Self::over(&scenario.judged_resources()) }
     }
 
     /// An empty state for the judged resources, each with its full name and its spelling in scenarios.
@@ -172,7 +172,7 @@ impl foreign::Wire for OnWatches<'_> {
 }
 
 fn row(fact: &mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
-    let asked = fact.asked();
+    let asked = fact.parameters();
     let verb = verb(asked.verb);
     let mock_kube::RequestFact { number, record, about, ended, objects_us, said } = fact.clone();
     let said = said.as_deref();

@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::census::Census;
 use super::end_state::{all_spelled, churned};
-use super::listen::{Batch, gather, listen, told};
+use super::listen::{Batch, gap_text, gather, listen};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
@@ -97,7 +97,7 @@ async fn count(
                 }
             }
         }
-        Some((_, Err(unseen))) => census.lost(told(unseen, &clock)),
+        Some((_, Err(unseen))) => census.lost(gap_text(unseen, &clock)),
         None => census.advance(clock.now_ms()),
     };
     gather(changes, stopped, take).await;

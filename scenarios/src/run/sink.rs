@@ -2,20 +2,17 @@
 //!
 //! A subject that reports a hundred thousand objects at its start must not fail because of limits of the witness.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::accept::accept;
+use crate::accept::{respond, serve_http};
 
 /// Maximum number of open connections; further connections wait.
 const CONNECTIONS_MAX: usize = 64;
@@ -32,19 +29,14 @@ impl Sink {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen for observations")?;
         let address = listener.local_addr().context("failed to listen for observations")?;
-        Ok(Self { address, _listens: AbortOnDropHandle::new(tokio::spawn(accept(listener, CONNECTIONS_MAX, serve))) })
+        let listens = tokio::spawn(serve_http(listener, CONNECTIONS_MAX, None, accepted));
+        Ok(Self { address, _listens: AbortOnDropHandle::new(listens) })
     }
 }
 
-/// Reads every request of a connection to its end, and answers that it was accepted.
-async fn serve(stream: TcpStream) {
-    let service = service_fn(|request: Request<Incoming>| async move {
-        let mut body = request.into_body();
-        while let Some(Ok(_)) = body.frame().await {}
-        let mut answer = Response::new(Empty::<Bytes>::new());
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        Ok::<_, Infallible>(answer)
-    });
-    // A broken connection ends only itself.
-    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+/// Reads a request to its end, and answers that it was accepted.
+async fn accepted(request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let mut body = request.into_body();
+    while let Some(Ok(_)) = body.frame().await {}
+    respond(StatusCode::NO_CONTENT, Bytes::new())
 }

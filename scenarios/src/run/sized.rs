@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Options;
 use super::attach::Who;
-use super::ready::{Asked, NotReady, Ready, wait_until_ready};
+use super::ready::{NotReady, Ready, Requested, wait_until_ready};
 use super::sink::Sink;
 use super::start::{self, Prepared};
 use super::validators::Validators;
@@ -126,8 +126,8 @@ impl Sized {
     /// The unmet part of the scenario's readiness condition; `None` if the subject is ready.
     pub(crate) async fn missing(&self) -> Option<String> {
         let asked = || match self.server() {
-            Ok(server) if server.traffic(self.user()).requests > 0 => Asked::Judged,
-            _ => Asked::Nothing,
+            Ok(server) if server.traffic(self.user()).requests > 0 => Requested::Judged,
+            _ => Requested::Nothing,
         };
         let error = wait_until_ready(self.ready.clone(), Instant::now(), asked).await.err()?;
         Some(error.downcast_ref::<NotReady>().map_or_else(|| error.to_string(), |error| error.missing().to_owned()))

@@ -17,9 +17,9 @@ mod wiring;
 use super::alerts::Receiver;
 use super::attach::Who;
 use super::attacks::AttackPlan;
-use super::crew;
 use super::feed::Feed;
 use super::load::LoadPlan;
+use super::load_workers;
 use super::mounted::Mounted;
 use super::ports::free_port;
 use super::ready::Ready;
@@ -75,7 +75,7 @@ pub(super) struct SubjectPlan<'a> {
 /// Prepares a run in one direction. Each step takes the step before it and owns what it opened.
 pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
-    crew::check(scenario)?;
+    load_workers::check(scenario)?;
     let world = World::start(scenario, options.counts_bytes).await?;
     let witnessed = Witnessed::open(options, world).await?;
     let placed = Box::pin(witnessed.place()).await?;
@@ -168,18 +168,18 @@ fn load_plan(
     let mut churn =
         loadgen::churn::Plan::all(&scenario.churn, scenario.seed, length).context("failed to plan the churn")?;
     if let Some(registration) = &registration {
-        churn = churn.into_iter().map(|plan| judged(plan, registration)).collect();
+        churn = churn.into_iter().map(|plan| with_judged_answers(plan, registration)).collect();
     }
     if world.plane.mock().is_none() {
         // The audit of a real control plane may miss writes, so the churn also reports its writes.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
-    Ok(LoadPlan { admission, crew: None, attacks, registration, churn, script: None, calls: None })
+    Ok(LoadPlan { admission, workers: None, attacks, registration, churn, script: None, calls: None })
 }
 
 /// Marks a plan of churn so that the answers of the subject's own webhooks are judged. Webhooks for images do not
 /// review churn.
-fn judged(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::churn::Plan {
+fn with_judged_answers(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::churn::Plan {
     if !registration.is_own() {
         return plan;
     }

@@ -12,16 +12,16 @@ use tokio_util::task::AbortOnDropHandle;
 
 mod account;
 
-use self::account::{Account, Hole, Seen, Shared};
+use self::account::{Account, ChurnResult, Hole, Shared};
 use super::Options;
 use super::attach::Who;
+use super::audited::AuditedRequests;
 use super::claims::Claims;
 use super::install;
 use super::payloads::{self, Planned};
 use super::ready::wait_until_ready;
 use super::registration::Registration;
 use super::start::{self, Prepared};
-use super::told::Told;
 use super::validators::Validators;
 use super::world::World;
 use crate::observer::Usage;
@@ -151,7 +151,7 @@ impl<'a> Testbed<'a> {
 
     async fn ready(&mut self, ready: super::ready::Ready) -> Result<()> {
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
-        let (plane, mut told, subject) = (&self.world.plane, Told::new(self.scenario), &mut self.subject);
+        let (plane, mut told, subject) = (&self.world.plane, AuditedRequests::new(self.scenario), &mut self.subject);
         let exits = async {
             loop {
                 if let Some(status) = subject.exited() {
@@ -161,7 +161,7 @@ impl<'a> Testbed<'a> {
             }
         };
         tokio::select! {
-            waited = wait_until_ready(ready, deadline, || told.asked(plane)) => waited,
+            waited = wait_until_ready(ready, deadline, || told.requests_so_far(plane)) => waited,
             status = exits => bail!("it exited before it was ready ({status})"),
         }
     }
@@ -247,7 +247,7 @@ impl<'a> Testbed<'a> {
         }
         self.settled(how.patience).await;
         let cpu_ns = usage()?.cpu_ns_since(&before);
-        let Seen { counts, lags, broken } = self.account.lock().finish(self.holes());
+        let ChurnResult { counts, lags, broken } = self.account.lock().finish(self.holes());
         if let Some(why) = broken {
             bail!("the subject's observations can no longer be read: {why}");
         }

@@ -1,8 +1,8 @@
 //! Faults that the run itself injects: faults of the subject, of Pods, and of the control plane's programs.
 //!
 //! Owns the times and hits of these faults, and restores the earlier state when a fault ends. Each fault is one file
-//! below this folder and one line in [`Deed::play`]. The Pods and programs are known only when the subject is prepared.
-//! A fault reaches what only the main task of the run may change through [`Deed::with`].
+//! below this folder and one line in [`PlayedFault::play`]. The Pods and programs are known only when the subject is prepared.
+//! A fault reaches what only the main task of the run may change through [`PlayedFault::with`].
 
 mod access;
 mod apiserver_restart;
@@ -112,7 +112,7 @@ pub(super) struct Serving {
     pub(super) names: Vec<String>,
 }
 
-struct Deed<'a> {
+struct PlayedFault<'a> {
     core: &'a Arc<Core>,
     id: FaultId,
     fault: &'a Fault,
@@ -199,7 +199,7 @@ impl Player for Troubles {
         self.0.table.lock().begin(id, fault, ended.clone())?;
         let (core, fault) = (Arc::clone(&self.0), fault.clone());
         self.0.tasks.spawn(async move {
-            let deed = Deed { core: &core, id, fault: &fault, ended: &ended };
+            let deed = PlayedFault { core: &core, id, fault: &fault, ended: &ended };
             if let Err(error) = Box::pin(deed.play()).await {
                 let name = fault.name.as_str();
                 core.broken.lock().get_or_insert(error.context(format!("the harness could not play `{name}`")));
@@ -224,7 +224,7 @@ impl Player for Troubles {
     }
 }
 
-impl Deed<'_> {
+impl PlayedFault<'_> {
     async fn play(&self) -> Result<()> {
         match self.fault.name {
             Name::PodKill => pod_kill::play(self).await,
@@ -317,7 +317,7 @@ impl Deed<'_> {
 
 /// Number of done and planned repetitions of an action.
 struct Times<'a> {
-    deed: &'a Deed<'a>,
+    deed: &'a PlayedFault<'a>,
     pause: Duration,
     count: u64,
     done: u64,

@@ -18,13 +18,13 @@ const ASIDE: [&str; 4] =
 /// The requests that the program has sent since one start.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    kinds: BTreeMap<String, Seen>,
+    kinds: BTreeMap<String, KindRequests>,
     /// Number of successful list and watch requests.
     pub(super) asks: u64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Seen {
+struct KindRequests {
     form: Form,
     /// Number of complete lists: a watch continued at their revision, or their closing bookmark was sent.
     complete: u64,
@@ -67,7 +67,7 @@ impl Followed {
     /// Records requests of the program.
     pub(super) fn take(&mut self, facts: &[RequestFact]) {
         for fact in facts {
-            let asked = fact.asked();
+            let asked = fact.parameters();
             // A watch was counted when it began.
             let is_end = asked.verb == "watch" && fact.ended.is_some() && fact.about.watch.is_some();
             if is_end || asked.resource.is_empty() || fact.record.status >= 300 || ASIDE.contains(&&*asked.resource) {

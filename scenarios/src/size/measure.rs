@@ -86,7 +86,9 @@ pub(crate) async fn measure(
 ) -> Result<Option<Measured>> {
     let folder = ground.folder.join(format!("log-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let options = Options { run_dir: Some(folder.clone()), ..copy(ground.options) };
+    let Options { source, runs, service, repeat, .. } = ground.options;
+    let (run_dir, service) = (Some(folder.clone()), service.clone());
+    let options = Options { run_dir, service, ..Options::new(source.clone(), runs.clone(), repeat.clone()) };
     let mut sized = Sized::open(&options).await?;
     let digest = sized.digest.take();
     let filled = fill(sized.server()?, resources, step, ground.seed);
@@ -298,24 +300,6 @@ impl Start<'_> {
 
     fn list_bytes(&self) -> u64 {
         self.sized.server().map_or(0, |server| server.traffic(self.sized.user()).list_bytes)
-    }
-}
-
-/// The same options; [`Options`] has no `Clone`, because a run is played once.
-fn copy(options: &Options) -> Options {
-    Options {
-        source: options.source.clone(),
-        runs: options.runs.clone(),
-        run_dir: None,
-        plant: None,
-        service: options.service.clone(),
-        keep_events: false,
-        quiet: true,
-        left_out: None,
-        counts_bytes: false,
-        repeat: options.repeat.clone(),
-        window: options.window,
-        audit: None,
     }
 }
 

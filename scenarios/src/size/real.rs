@@ -16,7 +16,6 @@ use super::objects::{Maker, namespace};
 use super::*;
 use crate::observe::Api;
 use crate::observer;
-use crate::run::Addresses;
 use crate::scenario::Source;
 
 const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/sized.py");
@@ -36,20 +35,8 @@ async fn against_mock(folder: &Path) -> u64 {
          subject: {{command: [python3, {CACHE}, secrets], witness: {{kind: http}}}}, churn: {{resource: \
          packages.longhaul.dev/v1alpha1, population: 1, rate: 1/s, mix: {{update: 1}}}}}}"
     );
-    let options = Options {
-        source: Source::parse(&text, "size", Path::new(".")).unwrap(),
-        runs: folder.to_owned(),
-        run_dir: None,
-        plant: None,
-        service: None,
-        keep_events: false,
-        quiet: true,
-        left_out: None,
-        counts_bytes: false,
-        repeat: String::new(),
-        window: Addresses { metrics: None, page: None },
-        audit: None,
-    };
+    let source = Source::parse(&text, "size", Path::new(".")).unwrap();
+    let options = Options::new(source, folder.to_owned(), String::new());
     let (patience, stop) = (Duration::from_mins(2), CancellationToken::new());
     let ground = Ground { options: &options, folder, limit: None, seed: SEED, patience, settle: SETTLE, stop: &stop };
     let measured = Box::pin(measure(&ground, &["secrets".to_owned()], STEP, None, 0)).await.unwrap().unwrap();

@@ -437,13 +437,13 @@ pub async fn uncovered(servers: [&Endpoint; 2]) -> Vec<String> {
 
 /// `(plural/kind, group and version)` of all resources in a server's discovery, without subresources.
 async fn served(server: &Endpoint) -> BTreeSet<(String, String)> {
-    let groups = asked(server, vec!["/apis".to_owned()], "groups").await.remove(0);
+    let groups = bodies(server, vec!["/apis".to_owned()], "groups").await.remove(0);
     let versions = groups["groups"].as_array().into_iter().flatten().flat_map(|group| {
         group["versions"].as_array().into_iter().flatten().map(|version| version["groupVersion"].clone())
     });
     let paths = versions.map(|version| format!("/apis/{}", version.as_str().unwrap())).chain(["/api/v1".to_owned()]);
     let mut all = BTreeSet::new();
-    for list in asked(server, paths.collect(), "resources").await {
+    for list in bodies(server, paths.collect(), "resources").await {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for resource in list["resources"].as_array().into_iter().flatten() {
             let (plural, kind) = (text(&resource["name"]), text(&resource["kind"]));
@@ -455,7 +455,7 @@ async fn served(server: &Endpoint) -> BTreeSet<(String, String)> {
     all
 }
 
-async fn asked(server: &Endpoint, paths: Vec<String>, what: &str) -> Vec<Value> {
+async fn bodies(server: &Endpoint, paths: Vec<String>, what: &str) -> Vec<Value> {
     let sequence = Sequence { name: what.to_owned(), steps: paths.into_iter().map(Step::get).collect() };
     let answers = driver::play(server, &sequence, &format!("discovery-{what}")).await.unwrap();
     let bodies = answers.into_iter().map(|answer| match answer {

@@ -44,7 +44,7 @@ enum Said {
     Refused(u64, String, BTreeSet<String>),
 }
 
-fn said(raw: &Raw) -> (Said, String) {
+fn answer(raw: &Raw) -> (Said, String) {
     let Raw::Answer { status, body, .. } = raw else {
         return (Said::Refused(0, "no answer".to_owned(), BTreeSet::new()), String::new());
     };
@@ -82,7 +82,7 @@ fn ordered(cause: &str) -> String {
 async fn ask(endpoint: &Endpoint, drawn: &[Drawn]) -> anyhow::Result<Vec<(Said, String)>> {
     let steps = drawn.iter().map(|one| Step::post(format!("{}?dryRun=All", one.path), one.object.clone())).collect();
     let sequence = Sequence { name: "pods".to_owned(), steps };
-    Ok(driver::play(endpoint, &sequence, &namespace()).await?.iter().map(said).collect())
+    Ok(driver::play(endpoint, &sequence, &namespace()).await?.iter().map(answer).collect())
 }
 
 /// Records the real server's answers to the objects that are drawn from these seeds.

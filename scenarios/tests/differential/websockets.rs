@@ -103,7 +103,7 @@ fn request(endpoint: &Endpoint, case: &Case, gone: &str) -> String {
 }
 
 /// The whole answer of a server to one case, split into head and frames.
-async fn said(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
+async fn answer(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
     let talking = async {
         let tcp = TcpStream::connect(endpoint.address).await.unwrap();
         let name = ServerName::from(endpoint.address.ip());
@@ -163,14 +163,14 @@ fn frames(mut bytes: &[u8]) -> Value {
         let (length, rest) = rest.split_at(wide);
         let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
         let (payload, rest) = rest.split_at(if wide == 0 { usize::from(*short) } else { length });
-        all.push(json!([first, told(payload)]));
+        all.push(json!([first, event_facts(payload)]));
         bytes = rest;
     }
     assert!(bytes.is_empty(), "a frame breaks off: {bytes:?}");
     Value::Array(all)
 }
 
-fn told(payload: &[u8]) -> Value {
+fn event_facts(payload: &[u8]) -> Value {
     let Ok(event) = serde_json::from_slice::<Value>(payload) else { return json!(payload) };
     let (object, lines) = (&event["object"], payload.split(|byte| *byte == b'\n').count() - 1);
     json!({
@@ -192,7 +192,7 @@ async fn a_watch_over_a_websocket_is_a_real_servers() {
     server.compact(server.revision());
     let mut upgraded = 0;
     for case in CASES {
-        let (real, mock) = tokio::join!(said(&real, case, &gone.0), said(&mock, case, &gone.1));
+        let (real, mock) = tokio::join!(answer(&real, case, &gone.0), answer(&mock, case, &gone.1));
         assert_eq!(
             real,
             mock,

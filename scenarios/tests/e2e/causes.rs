@@ -28,7 +28,7 @@ fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
 }
 
 /// Checks that the reports begin with the cause and its sentence, and that each anomaly has a history.
-pub fn told(record: &Path, cause: &str, parts: &[&str]) {
+pub fn check_cause(record: &Path, cause: &str, parts: &[&str]) {
     let rows = rows(record, "anomalies.jsonl");
     assert!(!rows.is_empty(), "nothing was found");
     for row in &rows {
@@ -62,7 +62,7 @@ fn clean(bug: &str) {
 
 /// Checks the cause "lost in the client" of a deletion that was sent but not reported.
 pub fn lost_in_the_client(soak: &Soak) {
-    told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
+    check_cause(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
     // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.
     let own = |row: &Value| {
         let [name, revision] = ["name", "revision"].map(|key| row[key].as_str().unwrap().to_owned());
@@ -83,14 +83,18 @@ pub fn lost_in_the_client(soak: &Soak) {
 fn what_is_told_twice_and_was_sent_once_is_the_clients() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let soak = soak(&[SMALL, "--plant", "duplicate-events", "--service", service.to_str().unwrap()]);
-    told(&soak.record(), "reported twice by the client", &["sent once, on watch ", "again at "]);
+    check_cause(&soak.record(), "reported twice by the client", &["sent once, on watch ", "again at "]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn who_resumes_from_a_too_new_revision_has_skipped_it() {
     let Some((record, _out)) = play("resumes", &["resumes-one-further"]) else { return };
-    told(&record, "skipped by the client", &["not sent: watch ", "ended at revision ", "the client resumed from "]);
+    check_cause(
+        &record,
+        "skipped by the client",
+        &["not sent: watch ", "ended at revision ", "the client resumed from "],
+    );
     clean("resumes");
 }
 
@@ -98,21 +102,21 @@ fn who_resumes_from_a_too_new_revision_has_skipped_it() {
 #[ignore = "slow"]
 fn who_watches_without_a_revision_has_skipped_what_vanished() {
     let Some((record, _out)) = play("list-then-watch-without-rv", &["watches-without-rv"]) else { return };
-    told(&record, "skipped by the client", &["not sent: ", "without a revision"]);
+    check_cause(&record, "skipped by the client", &["not sent: ", "without a revision"]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn what_a_fault_withheld_is_not_the_clients() {
     let Some((record, _out)) = play("withheld", &["never-relists"]) else { return };
-    told(&record, "withheld by a fault", &["dropped by the fault event-dropped on watch "]);
+    check_cause(&record, "withheld by a fault", &["dropped by the fault event-dropped on watch "]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn what_a_list_showed_is_lost_from_the_list() {
     let Some((record, _out)) = play("watchcache-lost-delete", &["relist-without-diff"]) else { return };
-    told(&record, "lost from a list", &["no longer had the object"]);
+    check_cause(&record, "lost from a list", &["no longer had the object"]);
     clean("watchcache-lost-delete");
 }
 
@@ -120,7 +124,11 @@ fn what_a_list_showed_is_lost_from_the_list() {
 #[ignore = "slow"]
 fn who_asks_no_more_is_said_to_ask_no_more() {
     let Some((record, _out)) = play("clean-close-not-told", &["gives-up-silently-at-end"]) else { return };
-    told(&record, "because the client stopped asking", &["not sent: watch ", "the client sent no further request"]);
+    check_cause(
+        &record,
+        "because the client stopped asking",
+        &["not sent: watch ", "the client sent no further request"],
+    );
     let page = std::fs::read_to_string(record.join("report.html")).unwrap();
     assert!(page.contains("What happened") && page.contains("fault begins: watch-end"), "the story is in its page");
     clean("clean-close-not-told");
@@ -132,7 +140,11 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
 #[ignore = "slow"]
 fn watches_that_multiply_are_told_as_that() {
     let Some((record, _keep)) = play("multiplies", &["both-ends-reconnect"]) else { return };
-    told(&record, "from duplicate watches", &["were open at once after", "compared with 1 before the first end"]);
+    check_cause(
+        &record,
+        "from duplicate watches",
+        &["were open at once after", "compared with 1 before the first end"],
+    );
     let verdict = |record: &Path| -> Value {
         serde_json::from_str(&std::fs::read_to_string(record.join("verdict.json")).unwrap()).unwrap()
     };

@@ -9,7 +9,7 @@ use std::path::Path;
 use mock_faults::{Fault, Name};
 use serde_json::{Value, json};
 
-use crate::plays::{Seen, play_all, stalled};
+use crate::plays::{PlayResult, play_all, stalled};
 use crate::support::{commits, longhaul, program, rows};
 
 mod hits;
@@ -85,15 +85,15 @@ fn nightly_every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_s
     for needs in played.done.iter().filter_map(|(_, seen)| seen.skipped.as_ref()) {
         println!("skipped: needs {}", needs.trim());
     }
-    println!("{all} examples, {}", played.told());
+    println!("{all} examples, {}", played.summary());
     let wrong = played.wrong(|example| example.place.clone());
     assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// Runs the example as a reader does: the YAML in a file, and `longhaul soak FILE -- client`.
-fn play(client: &Path, example: &Example) -> Seen {
+fn play(client: &Path, example: &Example) -> PlayResult {
     if example.registry {
-        return Seen { wrong: registry::play(example.faults(), &example.hits), ..Seen::default() };
+        return PlayResult { wrong: registry::play(example.faults(), &example.hits), ..PlayResult::default() };
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my-bug.yaml");
@@ -105,19 +105,19 @@ fn play(client: &Path, example: &Example) -> Seen {
         } else {
             String::from_utf8_lossy(&checked.stderr).into_owned()
         };
-        return Seen { wrong, ..Seen::default() };
+        return PlayResult { wrong, ..PlayResult::default() };
     }
     let mut run = longhaul(&["soak", file.to_str().unwrap(), "--json", "--quiet", "--runs"]);
     run.arg(folder.path());
     if example.service {
-        let Some(service) = program("longhaul-service") else { return Seen::default() };
+        let Some(service) = program("longhaul-service") else { return PlayResult::default() };
         run.arg("--keep-events").arg("--service").arg(service);
     } else {
         run.arg("--").arg(client).args(&example.arguments);
     }
     let output = run.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let mut seen = Seen::default();
+    let mut seen = PlayResult::default();
     let lossy = example.faults().iter().any(|fault| fault["name"] == "net-loss");
     match (serde_json::from_slice::<Value>(&output.stdout), said.split_once("skipped: ")) {
         (Ok(answer), _) => {

@@ -147,7 +147,7 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     ];
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
     let ran = soak(&[&[small][..], &guest, &["--service", service.to_str().unwrap()]].concat());
-    let ask = |words: &[&str]| asked(&kubectl, &kubeconfig, words);
+    let ask = |words: &[&str]| kubectl_output(&kubectl, &kubeconfig, words);
     let left = ask(&[
         "get",
         "namespaces,clusterroles,clusterrolebindings,customresourcedefinitions",
@@ -175,7 +175,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     let up = cluster(&["up", "--kind", "node"]);
     assert!(up.contains("with one node is up"), "{up}");
     let kubeconfig = state.path().join("longhaul/clusters/node/kubeconfig");
-    let ask = |words: &[&str]| asked(&kubectl, &kubeconfig, words);
+    let ask = |words: &[&str]| kubectl_output(&kubectl, &kubeconfig, words);
 
     let image = "docker.io/library/longhaul-service:dev";
     let archive = folder.path().join("service.tar");
@@ -272,7 +272,7 @@ fn kill_containers(uid: &str) {
     }
 }
 
-fn asked(kubectl: &Path, kubeconfig: &Path, words: &[&str]) -> String {
+fn kubectl_output(kubectl: &Path, kubeconfig: &Path, words: &[&str]) -> String {
     let mut command = Command::new(kubectl);
     let home = tempfile::tempdir().unwrap();
     command.arg("--kubeconfig").arg(kubeconfig).args(words).env("HOME", home.path()).stdin(Stdio::null());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::operator::{mistakes, project};
-use crate::plays::{Seen, is_held_up, play_so_many};
+use crate::plays::{PlayResult, is_held_up, play_so_many};
 use crate::support::{Soak, soak};
 
 /// The document that names the budget which each mistake breaks.
@@ -83,7 +83,7 @@ fn nightly_what_operators_keep_is_caught_and_the_clean_operator_keeps_nothing() 
 fn play(plays: Vec<Play>) {
     let Some(project) = project() else { return };
     let played = play_so_many(AT_ONCE, plays, |play| seen(&play.soak(project.path()), play));
-    println!("{}", played.told());
+    println!("{}", played.summary());
     let wrong = played.wrong(Play::name);
     assert!(wrong.is_empty(), "{wrong}");
 }
@@ -139,7 +139,7 @@ impl Play {
     }
 }
 
-fn seen(soak: &Soak, play: &Play) -> Seen {
+fn seen(soak: &Soak, play: &Play) -> PlayResult {
     let wanted = play.mistake.as_ref().map(|row| row.broken.clone()).unwrap_or_default();
     let broken = soak.broken();
     // The first one is the mistake's own.
@@ -148,7 +148,7 @@ fn seen(soak: &Soak, play: &Play) -> Seen {
     let is_plausible = !broken.iter().any(besides) && (play.mistake.is_some() || broken.is_empty());
     let is_right = soak.code() == Some(i32::from(play.mistake.is_some())) && is_caught && is_plausible;
     let wrong = if is_right { String::new() } else { format!("wanted {wanted:?}: {}", soak.story()) };
-    Seen { wrong, stalled: is_held_up(&soak.verdict()).then(|| play.name()), ..Seen::default() }
+    PlayResult { wrong, stalled: is_held_up(&soak.verdict()).then(|| play.name()), ..PlayResult::default() }
 }
 
 /// The rows of the table in docs/operators.md: `| `mistake` | what it does | `judge` … | …`.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::plays::{Seen, left_open, play_all, stalled};
+use crate::plays::{PlayResult, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
 /// Bugs whose scenarios take a few seconds. The quick tests run only these bugs.
@@ -39,7 +39,7 @@ fn nightly_mistakes_are_caught_and_the_correct_client_passes() {
         mistakes - escaped.len(),
         alarms.len(),
         played.done.len() - mistakes,
-        played.told()
+        played.summary()
     );
     println!("{summary}");
     assert!(alarms.is_empty() && escaped.is_empty(), "{summary}\n{}", played.wrong(Cell::name));
@@ -54,7 +54,7 @@ fn six_cells_are_right() {
     let cells: Vec<Cell> = SHORT.into_iter().flat_map(of).collect();
     assert_eq!(cells.len(), 2 * SHORT.len());
     let played = play_all(cells, |cell| play(&client, cell));
-    println!("{}", played.told());
+    println!("{}", played.summary());
     let wrong = played.wrong(Cell::name);
     assert!(wrong.is_empty(), "{wrong}");
 }
@@ -86,7 +86,7 @@ fn in_order(mut bugs: Vec<Value>) -> Vec<Value> {
 }
 
 /// Runs a bug with the planted client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
-fn play(client: &Path, cell: &Cell) -> Seen {
+fn play(client: &Path, cell: &Cell) -> PlayResult {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &format!("bugs/{}", cell.bug), "--json", "--quiet", "--runs"]);
     run.arg(out.path()).arg("--").arg(client);
@@ -96,7 +96,7 @@ fn play(client: &Path, cell: &Cell) -> Seen {
     let output = run.output().unwrap();
     let Ok(answer) = serde_json::from_slice::<Value>(&output.stdout) else {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Seen { wrong: format!("exit {:?}: {said}", output.status.code()), ..Seen::default() };
+        return PlayResult { wrong: format!("exit {:?}: {said}", output.status.code()), ..PlayResult::default() };
     };
     let words = answer["words"].as_array().into_iter().flatten();
     let words: BTreeSet<String> = words.filter_map(|word| Some(word.as_str()?.to_owned())).collect();
@@ -105,7 +105,7 @@ fn play(client: &Path, cell: &Cell) -> Seen {
     let said = || format!("exit {:?} {words:?}, wanted {:?}: {}", output.status.code(), cell.words, answer["reason"]);
     let stalled =
         stalled(&answer).or_else(|| if words.is_subset(&cell.words) && !right { left_open(&answer) } else { None });
-    Seen { wrong: if right { String::new() } else { said() }, stalled, ..Seen::default() }
+    PlayResult { wrong: if right { String::new() } else { said() }, stalled, ..PlayResult::default() }
 }
 
 impl Cell {

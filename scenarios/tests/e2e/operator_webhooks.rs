@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::operator::project;
-use crate::plays::{Seen, is_held_up, play_so_many};
+use crate::plays::{PlayResult, is_held_up, play_so_many};
 use crate::support::{Soak, longhaul, soak};
 
 /// An object that its schema allows and that the operator's validating webhook must refuse.
@@ -58,7 +58,11 @@ fn nightly_webhooks_of_operators_are_judged_by_what_init_writes() {
         let code = Some(i32::from(!planted.is_empty()));
         let is_right = soak.code() == code && soak.broken() == broken && soak.stdout().contains(words);
         let wrong = if is_right { String::new() } else { soak.story() };
-        Seen { wrong, stalled: is_held_up(&soak.verdict()).then(|| (*planted).to_owned()), ..Seen::default() }
+        PlayResult {
+            wrong,
+            stalled: is_held_up(&soak.verdict()).then(|| (*planted).to_owned()),
+            ..PlayResult::default()
+        }
     });
     let wrong = played.wrong(|(planted, _)| format!("planted `{planted}`"));
     assert!(wrong.is_empty(), "{wrong}");

@@ -39,7 +39,7 @@ fn run(change: &[(&str, &str)], more: &[&str]) -> Option<Soak> {
 }
 
 /// Number of calls to each webhook, as the control plane counts them.
-fn asked(record: &Path) -> Vec<(String, u64)> {
+fn webhook_calls(record: &Path) -> Vec<(String, u64)> {
     let rows = rows(record, "intervals.jsonl");
     let webhooks = rows.iter().filter_map(|row| row["webhooks"].as_array()).flatten();
     webhooks.map(|row| (row["name"].as_str().unwrap().to_owned(), row["calls"].as_u64().unwrap())).collect()
@@ -53,7 +53,7 @@ fn sums(record: &Path, key: &str) -> u64 {
 fn is_right(soak: &Soak) {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let record = soak.record();
-    let asked = asked(&record);
+    let asked = webhook_calls(&record);
     assert_eq!(asked.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["mcache.kb.io", "vcache.kb.io"]);
     assert!(asked.iter().all(|(_, calls)| *calls > 50), "{asked:?}");
     assert!(sums(&record, "denied") > 5 && sums(&record, "allowed") > 50, "{}", soak.story());
@@ -184,7 +184,7 @@ fn operators_webhooks_are_right(more: &[&str]) {
     let soak = soak(&[&[file.to_str().unwrap(), "--allow-outside"], more].concat());
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let record = soak.record();
-    let asked = asked(&record);
+    let asked = webhook_calls(&record);
     assert_eq!(asked.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["mcache-v1.kb.io", "vcache-v1.kb.io"]);
     assert!(asked.iter().all(|(_, calls)| *calls > 100), "{asked:?}");
     assert!(sums(&record, "sent") > 10_000 && sums(&record, "denied") > 500, "{}", soak.story());

@@ -73,7 +73,7 @@ fn ignoring_410_misses_events_and_nothing_else() {
     assert!(broken.iter().all(|budget| budget.starts_with("events.")), "{}", soak.story());
     assert!(soak.stdout().contains("410"), "the summary names the cause: {}", soak.story());
     // A client that repeats a refused request makes no progress.
-    causes::told(&soak.record(), "because requests were refused", &["the last with 410"]);
+    causes::check_cause(&soak.record(), "because requests were refused", &["the last with 410"]);
 }
 
 /// An unknown bug is refused. If it were accepted, the run would pass like that of a correct program.

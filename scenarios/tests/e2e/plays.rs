@@ -24,7 +24,7 @@ const STALL: &str = "validity.pace";
 
 /// The result of one run.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct PlayResult {
     /// The difference from the expected result; empty if the run was right.
     pub wrong: String,
     /// The run's message about a stall, if only the machine made the run unusable.
@@ -37,19 +37,19 @@ pub struct Seen {
 /// The results of all runs.
 #[derive(Debug)]
 pub struct Played<T> {
-    pub done: Vec<(T, Seen)>,
+    pub done: Vec<(T, PlayResult)>,
     /// The messages of runs that were repeated.
     pub stalls: Vec<String>,
     pub seconds: f64,
 }
 
 /// Runs all scenarios, and repeats each run that the machine made unusable.
-pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
+pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> PlayResult + Sync) -> Played<T> {
     play_so_many(AT_ONCE, things, play)
 }
 
 /// Like [`play_all`], but with this many runs at a time, for subjects that use much CPU.
-pub fn play_so_many<T: Send>(at_once_max: usize, things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
+pub fn play_so_many<T: Send>(at_once_max: usize, things: Vec<T>, play: impl Fn(&T) -> PlayResult + Sync) -> Played<T> {
     let began = Instant::now();
     let mut played = Played { done: Vec::new(), stalls: Vec::new(), seconds: 0.0 };
     let mut waiting = things;
@@ -70,7 +70,11 @@ pub fn play_so_many<T: Send>(at_once_max: usize, things: Vec<T>, play: impl Fn(&
     played
 }
 
-fn side_by_side<T: Send>(things: Vec<T>, at_once: usize, play: &(impl Fn(&T) -> Seen + Sync)) -> Vec<(T, Seen)> {
+fn side_by_side<T: Send>(
+    things: Vec<T>,
+    at_once: usize,
+    play: &(impl Fn(&T) -> PlayResult + Sync),
+) -> Vec<(T, PlayResult)> {
     let waiting = Mutex::new(VecDeque::from(things));
     let seen = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -100,7 +104,7 @@ impl<T> Played<T> {
     }
 
     /// Number of runs that were repeated because the machine stood still, with their messages.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         match self.stalls.len() {
             0 => format!("{:.0} s, none was played again", self.seconds),
             count => format!("{:.0} s, {count} played again:\n{}", self.seconds, self.stalls.join("\n")),

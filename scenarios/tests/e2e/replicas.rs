@@ -137,7 +137,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
 /// The service uses every right of its manifests, and the API server refuses no request of the service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
-async fn r31_the_rights_are_what_was_used() {
+async fn the_rights_are_what_was_used() {
     let Some(world) = world().await else { return };
     let image = &world.images.iter().find(|image| image.digest.is_some()).expect("an image that exists").reference;
     world.until("the first list", &["get", "default/web"], "3\n");

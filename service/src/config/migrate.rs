@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r36_a_configuration_is_migrated() {
+    fn a_configuration_is_migrated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("service.yaml");
         let migrated = |text: &str| {

@@ -81,7 +81,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn r36_a_configuration_has_a_version() {
+fn a_configuration_has_a_version() {
     for text in ["", "version: 1\n"] {
         assert!(Config::parse(text, Path::new("/etc/service.yaml")).is_ok(), "{text}");
     }

@@ -59,7 +59,7 @@ fn crates(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn r37_every_line_has_a_name_of_the_list() {
+fn every_line_has_a_name_of_the_list() {
     let mut files = Vec::new();
     let service = Path::new(env!("CARGO_MANIFEST_DIR"));
     for crate_folder in crates(service) {
@@ -86,6 +86,20 @@ fn r37_every_line_has_a_name_of_the_list() {
     }
     assert!(count > 40, "{count} calls: the sources were not found");
     assert!(unnamed.is_empty(), "{unnamed:#?}");
+}
+
+/// Every crate that declares events is in the list of `roles.rs`.
+#[test]
+fn every_crate_with_events_is_in_the_list() {
+    let service = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = include_str!("../roles.rs");
+    let declaring: Vec<_> =
+        crates(service).into_iter().filter(|one| one != service && one.join("src/events.rs").is_file()).collect();
+    assert!(declaring.len() > 8, "{declaring:?}: the crates were not found");
+    for one in declaring {
+        let name = one.file_name().unwrap_or_default().to_string_lossy().replace('-', "_");
+        assert!(list.contains(&format!("service_{name}::events::ALL,")), "{name}");
+    }
 }
 
 #[test]

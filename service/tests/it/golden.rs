@@ -26,7 +26,7 @@ fn read(path: &str) -> Value {
 }
 
 /// The options of the case's cosign call, as a validator and the demands of a rule.
-fn asked(case: &Value) -> (Value, Value) {
+fn cosign_options(case: &Value) -> (Value, Value) {
     let text = |key: &str| case[key].as_str();
     let mut root = Map::from_iter([("name".to_owned(), json!("root"))]);
     if let Some(name) = text("key") {
@@ -62,7 +62,7 @@ fn asked(case: &Value) -> (Value, Value) {
 
 /// The options of the case's cosign call, as a configuration of the service.
 fn config(case: &Value, host: &str) -> Config {
-    let (validator, with) = asked(case);
+    let (validator, with) = cosign_options(case);
     let text = json!({
         "resolve": {"registries": [{"host": host, "plainHttp": true}]},
         "validators": [validator],

@@ -16,7 +16,7 @@ const WEBHOOK: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconf
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/longhaul-webhook-calls";
 
 /// Waits until the health note contains `what`; returns the value of the metric.
-async fn told(service: &Service, what: &str) -> String {
+async fn metric_once_noted(service: &Service, what: &str) -> String {
     let begun = Instant::now();
     loop {
         let (status, text) = service.health("/readyz?verbose").await;
@@ -45,7 +45,8 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
     );
     let service = Service::start("admission", &config, Options::default()).await;
     assert_ne!(
-        told(&service, "[!]registration: mutatingwebhookconfigurations/longhaul-webhook does not exist").await,
+        metric_once_noted(&service, "[!]registration: mutatingwebhookconfigurations/longhaul-webhook does not exist")
+            .await,
         "0"
     );
 
@@ -56,14 +57,15 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
     let with = |client: serde_json::Value| json!({"webhooks": [{"name": "w", "clientConfig": client, "rules": rules, "namespaceSelector": selector}]});
     let by_service = with(json!({"service": {"namespace": "n", "name": "s", "path": "/mutate"}, "caBundle": bundle}));
     api.world.lock().core.insert(WEBHOOK.into(), by_service);
-    told(&service, "caBundle does not verify our certificate for s.n.svc").await;
+    metric_once_noted(&service, "caBundle does not verify our certificate for s.n.svc").await;
     api.world.lock().core.insert(WEBHOOK.into(), with(json!({"url": "https://localhost/mutate", "caBundle": bundle})));
-    assert_eq!(told(&service, "[+]registration: ok").await, "0");
+    assert_eq!(metric_once_noted(&service, "[+]registration: ok").await, "0");
 
     // No review comes, and none could: no namespace is selected. Then one is, with a Pod.
     api.world.lock().core.insert("/api/v1/namespaces".into(), json!({"items": []}));
     assert_eq!(
-        told(&service, "[!]registration: no namespace is selected by longhaul.dev/admission=enabled").await,
+        metric_once_noted(&service, "[!]registration: no namespace is selected by longhaul.dev/admission=enabled")
+            .await,
         "0"
     );
     let created = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -73,14 +75,14 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
         let pods = json!({"items": [{"metadata": {"namespace": "team", "name": "web", "creationTimestamp": created}}]});
         world.core.insert("/api/v1/namespaces/team/pods".into(), pods);
     }
-    assert_ne!(told(&service, "team/web was created in a namespace that is selected").await, "0");
+    assert_ne!(metric_once_noted(&service, "team/web was created in a namespace that is selected").await, "0");
 
     // A call to another replica is enough.
     let now = format!("{:.6}", Timestamp::now());
     api.world.lock().core.get_mut(LEASE).unwrap()["spec"] = json!({"renewTime": now});
-    assert_eq!(told(&service, "[+]registration: ok").await, "0");
+    assert_eq!(metric_once_noted(&service, "[+]registration: ok").await, "0");
     ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[]))).await;
-    assert_eq!(told(&service, "[+]registration: ok").await, "0");
+    assert_eq!(metric_once_noted(&service, "[+]registration: ok").await, "0");
     let begun = Instant::now();
     while api.world.lock().core[LEASE]["spec"]["renewTime"] == now {
         assert!(begun.elapsed() < crate::support::PATIENCE, "the others are not told");

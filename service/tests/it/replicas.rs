@@ -1,5 +1,5 @@
-//! Tests of the API that scales Deployments. A test named `r13_…` belongs to the row with number 13 of the table in
-//! `docs/measured/replicas.md`.
+//! Tests of the API that scales Deployments. The table in `docs/measured/replicas.md` names the tests of each
+//! requirement.
 
 mod calls;
 mod image;

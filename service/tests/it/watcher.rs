@@ -78,7 +78,7 @@ async fn start(api: &Api, actions: &str, witness: Option<String>) -> Service {
 const PACKAGES: &str = "resource: packages.longhaul.dev/v1alpha1";
 
 /// The changes of the object `name` that `action` reported.
-fn told(api: &Api, action: &str) -> Vec<String> {
+fn reported_changes(api: &Api, action: &str) -> Vec<String> {
     let world = api.world.lock();
     let lines = world.witnessed.iter().filter(|line| line["action"] == action);
     lines.map(|line| format!("{} {}", line["change"].as_str().unwrap(), line["name"].as_str().unwrap())).collect()
@@ -96,18 +96,24 @@ async fn every_due_event_is_told_once_in_order_though_receiver_and_watch_fail() 
          {{id: none, {PACKAGES}, action: watch, labels: {{no: \"\"}}}}"
     );
     let service = start(&api, &actions, Some(api.witness_url())).await;
-    until("the first is told", || told(&api, "all").len() == 1).await;
+    until("the first is told", || reported_changes(&api, "all").len() == 1).await;
     for port in 2..5 {
         api.update("old", &[port]);
-        until("the change is told", || told(&api, "all").len() == usize::from(port)).await;
+        until("the change is told", || reported_changes(&api, "all").len() == usize::from(port)).await;
     }
     api.create("new", &[1]);
     api.delete("old");
     api.delete("new");
-    until("the ends are told", || told(&api, "all").len() == 7 && told(&api, "ends").len() == 1).await;
-    let all = told(&api, "all");
+    until("the ends are told", || {
+        reported_changes(&api, "all").len() == 7 && reported_changes(&api, "ends").len() == 1
+    })
+    .await;
+    let all = reported_changes(&api, "all");
     assert_eq!(all[..5], ["added old", "modified old", "modified old", "modified old", "added new"]);
-    assert_eq!((told(&api, "ends"), told(&api, "none").len()), (vec!["deleted old".to_owned()], 0));
+    assert_eq!(
+        (reported_changes(&api, "ends"), reported_changes(&api, "none").len()),
+        (vec!["deleted old".to_owned()], 0)
+    );
     let (_, page) = service.health("/metrics").await;
     assert!(page.contains(r#"longhaul_watcher_calls_total{action="all",outcome="taken"} 7"#), "{page}");
     assert!(
@@ -211,11 +217,11 @@ async fn filters_are_taken_while_running() {
     app.follow_config(file.clone());
     api.create("x1", &[1]);
     api.create("y1", &[1]);
-    until("x is told", || told(&api, "a") == ["added x1"]).await;
+    until("x is told", || reported_changes(&api, "a") == ["added x1"]).await;
     std::fs::write(&file, text(&api, &folder, &action("^y"))).unwrap();
     // Each new object is one more probe: it is reported as soon as the filter was applied.
     let mut number = 2;
-    while told(&api, "a").len() == 1 {
+    while reported_changes(&api, "a").len() == 1 {
         assert!(number < 2000, "the new filter was not taken");
         api.create(&format!("y{number}"), &[1]);
         number += 1;
@@ -223,8 +229,8 @@ async fn filters_are_taken_while_running() {
     }
     api.create("x2", &[1]);
     api.create("y-last", &[1]);
-    until("y is told", || told(&api, "a").last().is_some_and(|line| line == "added y-last")).await;
-    assert!(!told(&api, "a").contains(&"added x2".to_owned()));
+    until("y is told", || reported_changes(&api, "a").last().is_some_and(|line| line == "added y-last")).await;
+    assert!(!reported_changes(&api, "a").contains(&"added x2".to_owned()));
     app.stop().await;
 }
 

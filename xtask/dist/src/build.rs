@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Entry;
 use crate::target::{Target, Toolchain};
-use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, SUITE, SUITE_PACKAGE, cargo, elf, read, root, said};
+use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, SUITE, SUITE_PACKAGE, cargo, elf, output_of, read, root};
 
 /// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
@@ -36,7 +36,7 @@ pub(crate) struct Release {
 impl Release {
     /// Reads the checked-out commit. `SOURCE_DATE_EPOCH` overrides the time of the commit (reproducible-builds.org).
     pub(crate) fn of_this_commit() -> Result<Self> {
-        let git = |arguments: &[&str]| said(Command::new("git").current_dir(root()).args(arguments));
+        let git = |arguments: &[&str]| output_of(Command::new("git").current_dir(root()).args(arguments));
         let mut revision = git(&["rev-parse", "HEAD"])?.trim().to_owned();
         if !git(&["status", "--porcelain"])?.is_empty() {
             revision.push_str("-dirty");
@@ -111,15 +111,15 @@ fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> 
 fn strip(from: &Path, to: &Path) -> Result<()> {
     let mut command = stripper()?;
     command.arg("--strip-all").args([from, to]);
-    said(&mut command).map(drop).context("failed to strip a program")
+    output_of(&mut command).map(drop).context("failed to strip a program")
 }
 
 /// Finds rustc's tool that removes symbols. The search comes before the build, because the build needs the tool only
 /// after nine minutes.
 pub(crate) fn stripper() -> Result<Command> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());
-    let version = said(Command::new(&rustc).arg("-vV"))?;
+    let sysroot = PathBuf::from(output_of(Command::new(&rustc).arg("--print=sysroot"))?.trim());
+    let version = output_of(Command::new(&rustc).arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("`rustc -vV` names no host")?;
     let path = sysroot.join("lib/rustlib").join(host).join("bin/rust-objcopy");
     ensure!(
@@ -177,16 +177,16 @@ pub(crate) fn texts(built: &[(Target, PathBuf)]) -> Result<Texts> {
 fn texts_of(name: &str, program: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (shell, before, after) in SHELLS {
-        let script = said(Command::new(program).args(["completions", shell]))?;
+        let script = output_of(Command::new(program).args(["completions", shell]))?;
         entries.push(Entry::file(&format!("completions/{before}{name}{after}"), script.into_bytes()));
     }
     let pages = tempfile::tempdir()?;
-    said(Command::new(program).arg("man").arg(pages.path()))?;
+    output_of(Command::new(program).arg("man").arg(pages.path()))?;
     for page in pages.path().read_dir()? {
         let page = page?;
         entries.push(Entry::file(&format!("man/man1/{}", page.file_name().to_string_lossy()), read(&page.path())?));
     }
-    let help = said(Command::new(program).arg("--help"))?;
+    let help = output_of(Command::new(program).arg("--help"))?;
     for command in commands(&help) {
         let page = format!("man/man1/{name}-{command}.1");
         ensure!(entries.iter().any(|entry| entry.path == page), "{name} wrote no man page for `{command}`");

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::target::Target;
-use crate::{FEATURE, PROGRAMS, cargo, said};
+use crate::{FEATURE, PROGRAMS, cargo, output_of};
 
 /// The beginnings of names of files with licence terms.
 const TERMS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
@@ -83,7 +83,7 @@ fn linked(target: Target, packages: &[&str]) -> Result<BTreeSet<Linked>> {
     // The program for test-suites has nothing that only shipped programs have.
     let with_feature = packages.iter().filter(|name| PROGRAMS.iter().any(|program| program.package == **name));
     command.args(with_feature.map(|name| format!("--features={name}/{FEATURE}")));
-    Ok(said(&mut command)?.lines().filter_map(read_line).collect())
+    Ok(output_of(&mut command)?.lines().filter_map(read_line).collect())
 }
 
 /// Parses a line such as `serde v1.0.229|MIT OR Apache-2.0|https://…`. Cargo marks a repeated line by ` (*)` at its
@@ -101,8 +101,12 @@ fn read_line(line: &str) -> Option<Linked> {
 /// The folder of each package, by name and version.
 fn folders() -> Result<BTreeMap<(String, String), PathBuf>> {
     let mut command = cargo();
-    let metadata: Value =
-        serde_json::from_str(&said(command.args(["metadata", "--locked", "--all-features", "--format-version=1"]))?)?;
+    let metadata: Value = serde_json::from_str(&output_of(command.args([
+        "metadata",
+        "--locked",
+        "--all-features",
+        "--format-version=1",
+    ]))?)?;
     let packages = metadata["packages"].as_array().context("`cargo metadata` has no packages")?;
     let one = |package: &Value| {
         let text = |key: &str| package[key].as_str().map(str::to_owned);
@@ -147,7 +151,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
 /// missing, but the linked code is still listed.
 fn toolchain_texts() -> Result<Vec<(&'static str, String)>> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    let root = said(Command::new(rustc).arg("--print=sysroot"))?;
+    let root = output_of(Command::new(rustc).arg("--print=sysroot"))?;
     let folder = Path::new(root.trim()).join("share/doc/rust/licenses");
     let read = |name| Some((name, std::fs::read_to_string(folder.join(name)).ok()?.trim().to_owned()));
     Ok(TOOLCHAIN_TEXTS.into_iter().filter_map(read).collect())

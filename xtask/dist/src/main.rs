@@ -231,7 +231,7 @@ fn cargo() -> Command {
 }
 
 /// The standard output of a command. If the exit code is not 0, returns an error with the command's standard error.
-fn said(command: &mut Command) -> Result<String> {
+fn output_of(command: &mut Command) -> Result<String> {
     let name = format!("{command:?}");
     let output = command.output().with_context(|| format!("failed to start {name}"))?;
     if !output.status.success() {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::build::Release;
 use crate::target::Target;
-use crate::{FEATURE, PROGRAMS, cargo, read, root, said};
+use crate::{FEATURE, PROGRAMS, cargo, output_of, read, root};
 
 /// The command that installs the tested version of the tool; its output differs between versions.
 const INSTALL: &str = "cargo install --locked cargo-cyclonedx --version 0.5.9";
@@ -17,7 +17,7 @@ const NAME: &str = "bill";
 
 /// Fails with advice if the tool `cargo-cyclonedx` is missing.
 pub(crate) fn tool() -> Result<()> {
-    if said(cargo().args(["cyclonedx", "--version"])).is_err() {
+    if output_of(cargo().args(["cyclonedx", "--version"])).is_err() {
         bail!("needs cargo-cyclonedx, for the bill of materials: {INSTALL}");
     }
     Ok(())
@@ -33,7 +33,7 @@ pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'stat
     command.args(["--override-filename", NAME, "--target", target.triple(), "--manifest-path"]);
     let features = PROGRAMS.iter().map(|program| format!("{}/{FEATURE}", program.package)).collect::<Vec<_>>();
     command.arg(folder.path().join("Cargo.toml")).args(["--features", &features.join(",")]).current_dir(folder.path());
-    said(command.env("SOURCE_DATE_EPOCH", release.seconds.to_string()))?;
+    output_of(command.env("SOURCE_DATE_EPOCH", release.seconds.to_string()))?;
     let here = folder.path().display().to_string();
     let bill = |package: &str| -> Result<Vec<u8>> {
         let text = String::from_utf8(read(&folder.path().join(package).join(format!("{NAME}.json")))?)?;
@@ -44,7 +44,7 @@ pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'stat
 
 /// Copies all files that git tracks.
 fn copy(into: &Path) -> Result<()> {
-    let list = said(Command::new("git").current_dir(root()).args(["ls-files", "-z"]))?;
+    let list = output_of(Command::new("git").current_dir(root()).args(["ls-files", "-z"]))?;
     for name in list.split_terminator('\0') {
         let (from, to) = (root().join(name), into.join(name));
         if !from.is_file() {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail, ensure};
 
-use crate::said;
+use crate::output_of;
 
 /// A target. All targets are Linux with static linking, so that programs need no libraries of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -101,7 +101,7 @@ pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
 fn toolchain(target: Target) -> Result<Toolchain, String> {
     let triple = target.triple();
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    let library = said(Command::new(rustc).args(["--print=target-libdir", "--target", triple]));
+    let library = output_of(Command::new(rustc).args(["--print=target-libdir", "--target", triple]));
     if !library.is_ok_and(|folder| Path::new(folder.trim()).is_dir()) {
         return Err(format!("Rust's library for it: rustup target add {triple}"));
     }

@@ -43,7 +43,7 @@ impl Ended {
     }
 
     /// How the command ended, as a text for people.
-    pub(crate) fn said(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Self::Exit(Some(code)) => format!("exit code {code}"),
             Self::Exit(None) => "ended by a signal".to_owned(),

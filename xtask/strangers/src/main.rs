@@ -84,7 +84,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             println!("strangers: {} ({})", stranger.name, stranger.published());
             let until = Instant::now() + Duration::from_secs(60 * arguments.minutes);
             let mut played = ground.play(stranger, &Limits { until, memory_bytes: MEMORY_BYTES })?;
-            println!("           {}", said(&played));
+            println!("           {}", outcome(&played));
             let before = figures.iter().position(|one| one.name == played.name).map(|at| figures.remove(at));
             let known = before.filter(|before| played.suite.is_none() && before.published == played.published);
             played.suite = played.suite.take().or(known.and_then(|before| before.suite));
@@ -110,11 +110,11 @@ fn chosen<'a>(all: &'a [Stranger], names: &[String]) -> Result<Vec<&'a Stranger>
 
 fn ground(arguments: &Arguments) -> Result<Ground> {
     let longhaul = arguments.longhaul.canonicalize().with_context(|| arguments.longhaul.display().to_string())?;
-    let said = |arguments: &[&str]| -> Result<String> {
+    let output = |arguments: &[&str]| -> Result<String> {
         let output = Command::new(&longhaul).args(arguments).output().context("failed to start longhaul")?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let help = said(&["init", "--help"])?;
+    let help = output(&["init", "--help"])?;
     let init_flags = ["--force", "--yes"].into_iter().filter(|flag| help.contains(flag)).collect();
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let Some(cache) = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))) else {
@@ -129,7 +129,7 @@ fn ground(arguments: &Arguments) -> Result<Ground> {
 }
 
 /// The outcome of trying a program, as one line for people.
-fn said(played: &Played) -> String {
+fn outcome(played: &Played) -> String {
     match (&played.needs, &played.stopped, &played.facts) {
         (Some(needs), ..) => format!("skipped: needs {needs}"),
         (None, Some(stopped), _) => format!("{} ended it: {}", stopped.step, stopped.why),

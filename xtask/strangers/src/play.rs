@@ -173,7 +173,7 @@ impl Ground {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         let packages = |start: &str| said.lines().filter(|line| line.starts_with(start)).count();
         let (fine, bad) = (packages("ok  \t"), packages("FAIL\t"));
-        Ok(format!("{fine} packages passed, {bad} failed ({})", ended.said()))
+        Ok(format!("{fine} packages passed, {bad} failed ({})", ended.text()))
     }
 }
 
@@ -230,7 +230,7 @@ fn stopped(step: &str, ended: Ended, log: &Path) -> Stopped {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LAST_WORDS)..].iter();
     let last: Vec<String> = last.map(|line| line.chars().take(LINE_MAX).collect()).collect();
-    Stopped { step: step.to_owned(), why: format!("{}: {}", ended.said(), last.join(" / ")) }
+    Stopped { step: step.to_owned(), why: format!("{}: {}", ended.text(), last.join(" / ")) }
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn every_file_is_in_its_kustomization() {
 }
 
 #[test]
-fn r32_everything_is_in_a_namespace_of_its_own() {
+fn everything_is_in_a_namespace_of_its_own() {
     for object in every_object() {
         let (kind, namespace) = (object["kind"].as_str().unwrap(), &object["metadata"]["namespace"]);
         let has_none = matches!(kind, "Namespace" | "ClusterRole" | "ClusterRoleBinding");
@@ -77,7 +77,7 @@ fn r32_everything_is_in_a_namespace_of_its_own() {
 }
 
 #[test]
-fn r31_it_may_do_what_it_does_and_no_more() {
+fn the_role_has_only_the_rights_that_it_uses() {
     let ordinary = [
         "list deployments.apps",
         "watch deployments.apps",
@@ -131,7 +131,7 @@ fn the_pods_are_hardened_and_find_what_they_mount() {
 
 /// Checks the objects in the output of `kubectl kustomize` for each folder; skipped without kubectl.
 #[test]
-fn r27_each_variant_is_what_it_says() {
+fn each_variant_is_what_it_says() {
     for (name, count) in [("replicas", 9), ("replicas-images", 11), ("replicas-cert-manager", 14)] {
         let Ok(output) = Command::new("kubectl").arg("kustomize").arg(folder(name)).output() else {
             println!("skipped: needs kubectl");

@@ -69,7 +69,7 @@ impl Expand<'_> {
 
     fn create(&mut self, kind: Kind, pick: Pick) -> Vec<Review> {
         let workload = self.workload(kind, pick);
-        let mut reviews = vec![self.asked(&workload)];
+        let mut reviews = vec![self.create_review(&workload)];
         if workload.exists {
             let replicas = workload.replicas;
             reviews.extend(self.children(&workload, kind, &workload.identity, replicas));
@@ -78,7 +78,7 @@ impl Expand<'_> {
     }
 
     /// The CREATE review of a user's request.
-    fn asked(&mut self, workload: &Workload) -> Review {
+    fn create_review(&mut self, workload: &Workload) -> Review {
         let draft = workload.draft();
         self.sized(|this, growth, rng| {
             let object = this.object(&draft, State::Asked, growth, rng);
@@ -164,7 +164,7 @@ impl Expand<'_> {
     fn create_namespace(&mut self) -> Vec<Review> {
         let mut namespace = self.workload(Kind::Namespace, Pick::Existing);
         namespace.identity.name.clone_from(&namespace.identity.namespace);
-        let mut reviews = vec![self.asked(&namespace)];
+        let mut reviews = vec![self.create_review(&namespace)];
         for (kind, name, controller) in [
             (Kind::ServiceAccount, "default", "service-account-controller"),
             (Kind::ConfigMap, "kube-root-ca.crt", "root-ca-cert-publisher"),
@@ -181,12 +181,12 @@ impl Expand<'_> {
         let singular = definition.identity.app.replace('-', "");
         definition.identity.name = format!("{singular}s.example.com");
         definition.identity.app = singular;
-        vec![self.asked(&definition)]
+        vec![self.create_review(&definition)]
     }
 
     fn dry_run(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Deployment, pick);
-        vec![Review { dry_run: true, ..self.asked(&workload) }]
+        vec![Review { dry_run: true, ..self.create_review(&workload) }]
     }
 
     fn update_config_map(&mut self) -> Vec<Review> {
@@ -358,14 +358,14 @@ impl Expand<'_> {
             Some(volumes) => volumes.push(volume),
             None => workload.template["spec"]["volumes"] = json!([volume]),
         }
-        vec![self.asked(&workload)]
+        vec![self.create_review(&workload)]
     }
 
     /// The second review of a Pod with a sidecar contains the object after the first answer and after another webhook's
     /// change. Like kube-apiserver, this function gives the second review a new uid.
     fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Pod, pick);
-        let mut reviews = vec![self.asked(&workload)];
+        let mut reviews = vec![self.create_review(&workload)];
         if !workload.exists {
             return reviews;
         }
@@ -385,13 +385,13 @@ impl Expand<'_> {
     fn equal_images(&mut self, pick: Pick) -> Vec<Review> {
         let image = self.pick(1, pick).remove(0);
         let workload = self.workload_with(Kind::Pod, &vec![image; EQUAL_IMAGES]);
-        vec![self.asked(&workload)]
+        vec![self.create_review(&workload)]
     }
 
     fn large_body(&mut self) -> Vec<Review> {
         let mut workload = self.workload(Kind::Pod, Pick::Existing);
         ATTACKER.clone_into(&mut workload.identity.namespace);
-        let mut review = self.asked(&workload);
+        let mut review = self.create_review(&workload);
         if let Some(object) = &mut review.object {
             object["metadata"]["annotations"]["filler"] = "x".repeat(LARGE_BODY_BYTES).into();
         }
@@ -415,7 +415,7 @@ impl Expand<'_> {
         let mut workload = self.workload_with(Kind::Pod, &images[..1]);
         ATTACKER.clone_into(&mut workload.identity.namespace);
         workload.template["spec"] = pods::lean(images);
-        vec![self.asked(&workload).hostile()]
+        vec![self.create_review(&workload).hostile()]
     }
 
     fn heavy_bundles(&mut self) -> Vec<Review> {
@@ -423,7 +423,7 @@ impl Expand<'_> {
         let image = self.hostile().0.unwrap_or_else(|| self.pick(1, Pick::Existing).remove(0));
         let mut workload = self.workload_with(Kind::Pod, &[image]);
         ATTACKER.clone_into(&mut workload.identity.namespace);
-        vec![self.asked(&workload).hostile()]
+        vec![self.create_review(&workload).hostile()]
     }
 
     /// A Deployment that was admitted some time ago, its `ReplicaSet` and one of its Pods.

@@ -403,8 +403,12 @@ fn attacks_are_heavy_and_may_be_shed() {
     }
     assert!(!of(Action::CreatePod).hostile);
     for (status, is_right) in [(429, true), (413, true), (500, false)] {
-        let seen =
-            crate::socket::Seen { status, content_type: None, coding: crate::socket::Coding::Identity, body: b"" };
+        let seen = crate::socket::WholeAnswer {
+            status,
+            content_type: None,
+            coding: crate::socket::Coding::Identity,
+            body: b"",
+        };
         let judged =
             |template| oracle::judge_in(&Truth::default(), template, std::time::Instant::now(), seen, &[b'0'; 36]);
         assert_eq!(judged(body).is_ok(), is_right, "{status}");

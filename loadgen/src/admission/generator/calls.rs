@@ -21,7 +21,7 @@ const TRIES: u32 = 4;
 pub(super) struct Call {
     /// A number that distinguishes the call from a later call with the same key.
     pub(super) serial: u64,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<CallSlot>,
     planned: Instant,
     pub(super) begun: Instant,
     pub(super) request: plan::Request,
@@ -33,7 +33,7 @@ pub(super) struct Call {
 
 /// The connection, and for HTTP/2 the stream, of a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct CallSlot {
     pub(super) slot: usize,
     /// The number of the HTTP/2 stream.
     pub(super) stream: u32,
@@ -65,7 +65,7 @@ impl Generator {
 
     /// Records that the call got its connection at `acquired`. `opening` is set if the connection was opened at that
     /// moment.
-    pub(super) fn placed(&mut self, key: usize, place: Place, acquired: Instant, opening: Option<Opening>) {
+    pub(super) fn placed(&mut self, key: usize, place: CallSlot, acquired: Instant, opening: Option<Opening>) {
         if let Some(call) = self.calls.get_mut(key) {
             if call.tries > 0 {
                 self.shared.recorder.lock().sent_again();

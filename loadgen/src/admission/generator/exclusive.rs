@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::calls::Place;
+use super::calls::CallSlot;
 use super::head::Digits;
 use super::pool::Seat;
 use super::{Generator, Protocol};
@@ -45,7 +45,7 @@ impl Generator {
         let body = template.around(&call.request.uid);
         let length = Digits::of(body.iter().map(|part| part.len()).sum());
         let sent = connection.send(&head.around(&length, body), &mut self.scratch);
-        self.placed(key, Place { slot, stream: 0 }, acquired, opening);
+        self.placed(key, CallSlot { slot, stream: 0 }, acquired, opening);
         let Err(error) = sent else { return };
         self.close(slot);
         if error.unsent {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use mio::Token;
 use slab::Slab;
 
-use super::calls::Place;
+use super::calls::CallSlot;
 use super::{FIRST_CONNECTION, Generator, Protocol};
 use crate::failure::{Awaited, Class, Failure};
 use crate::socket::{Channel, http1, http2};
@@ -156,7 +156,7 @@ impl Generator {
     }
 
     /// Removes a timed-out call from its connection, and returns the phase in which the call was.
-    pub(super) fn withdraw(&mut self, place: Place) -> Awaited {
+    pub(super) fn withdraw(&mut self, place: CallSlot) -> Awaited {
         match self.pool.seats.get_mut(place.slot) {
             Some(Seat::Shared(connection)) => {
                 let awaited = connection.cancel(place.stream);

@@ -8,12 +8,12 @@
 
 use std::time::Instant;
 
-use super::calls::Place;
+use super::calls::CallSlot;
 use super::pool::Seat;
 use super::{Generator, Protocol};
 use crate::admission::oracle;
 use crate::failure::Failure;
-use crate::socket::http2::{self, Ended, STREAMS_UNTIL_TOLD, Standing};
+use crate::socket::http2::{self, ConnectionState, Ended, STREAMS_UNTIL_TOLD};
 
 impl Generator {
     /// How many further calls would get a stream, now or on connections that are not open yet.
@@ -72,7 +72,7 @@ impl Generator {
     /// Marks an opened connection as ready for several calls.
     pub(super) fn share(&mut self, slot: usize) {
         self.pool.current.push(slot);
-        self.settle(slot, Standing::Fine);
+        self.settle(slot, ConnectionState::Fine);
     }
 
     /// Sends the call on a new stream of the connection, which has room for it.
@@ -90,7 +90,7 @@ impl Generator {
         if connection.retired() || connection.calls() >= self.setup.calls_max {
             self.pool.current.retain(|current| *current != slot);
         }
-        self.placed(key, Place { slot, stream }, acquired, opening);
+        self.placed(key, CallSlot { slot, stream }, acquired, opening);
         self.unwritten(slot);
     }
 
@@ -98,7 +98,7 @@ impl Generator {
     pub(super) fn on_shared(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let standing = connection.receive(closing, &mut self.scratch);
-        if standing == Standing::More {
+        if standing == ConnectionState::More {
             self.pool.unread.push_back(slot);
         }
         self.settle(slot, standing);
@@ -112,10 +112,10 @@ impl Generator {
     }
 
     /// Takes the results of ended calls, closes ended connections, and gives free streams to waiting calls.
-    fn settle(&mut self, slot: usize, standing: Standing) {
+    fn settle(&mut self, slot: usize, standing: ConnectionState) {
         let end = Instant::now();
         let Some(Seat::Shared(connection)) = self.pool.seats.get(slot) else { return };
-        if standing == Standing::Over || connection.retired() {
+        if standing == ConnectionState::Over || connection.retired() {
             self.pool.current.retain(|current| *current != slot);
         }
         while let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot)
@@ -127,7 +127,7 @@ impl Generator {
                 Ended::Unprocessed { call, failure } => self.send_again(call, failure),
             }
         }
-        if standing == Standing::Over || (self.pool.is_idle(slot) && !self.pool.current.contains(&slot)) {
+        if standing == ConnectionState::Over || (self.pool.is_idle(slot) && !self.pool.current.contains(&slot)) {
             self.close(slot);
         } else {
             self.unwritten(slot);
@@ -175,8 +175,8 @@ impl Generator {
                     .get(key)
                     .map_or([&[][..]; 3], |call| corpus.template(call.request.template).around(&call.request.uid))
             };
-            if connection.write(body, &mut self.scratch) == Standing::Over {
-                self.settle(slot, Standing::Over);
+            if connection.write(body, &mut self.scratch) == ConnectionState::Over {
+                self.settle(slot, ConnectionState::Over);
             }
         }
     }

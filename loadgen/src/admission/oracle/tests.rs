@@ -173,7 +173,8 @@ fn a_sick_registry_excuses_refusals_and_nothing_else() {
         (status, body.to_string())
     };
     let judged = |template: &Template, (status, body): (u16, String)| {
-        let seen = Seen { status, content_type: None, coding: crate::socket::Coding::Identity, body: body.as_bytes() };
+        let seen =
+            WholeAnswer { status, content_type: None, coding: crate::socket::Coding::Identity, body: body.as_bytes() };
         judge_in(&truth, template, Instant::now(), seen, &uid)
             .map(|j| (j.unavailable, j.wrong.map(|wrong| wrong.allow)))
     };

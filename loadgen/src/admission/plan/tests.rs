@@ -43,8 +43,8 @@ fn a_known_seed_has_a_known_corpus() {
 fn exactly_as_many_requests_as_planned_each_with_a_uid_of_its_own() {
     let plan = plan(1);
     let all: Vec<(Duration, Request)> = plan.clone().requests().collect();
-    assert_eq!(all.len() as u64, plan.planned());
-    assert_eq!(plan.planned(), 2000);
+    assert_eq!(all.len() as u64, plan.total());
+    assert_eq!(plan.total(), 2000);
     let uids: std::collections::BTreeSet<_> = all.iter().map(|(_, request)| request.uid).collect();
     assert_eq!(uids.len(), all.len());
     let templates: std::collections::BTreeSet<_> = all.iter().map(|(_, request)| request.template).collect();
@@ -62,7 +62,7 @@ fn shares_add_up_to_the_plan() {
         for number in 0..of {
             let share = plan.clone().share(number, of);
             let requests: Vec<_> = share.clone().requests().collect();
-            assert_eq!(requests.len() as u64, share.planned());
+            assert_eq!(requests.len() as u64, share.total());
             assert_eq!(share.fingerprint(), fingerprint);
             parts.extend(requests);
         }
@@ -75,7 +75,7 @@ fn shares_add_up_to_the_plan() {
 #[test]
 fn a_long_plan_is_lazy() {
     let long = Plan::build(&config(1000.0, Mix::usual()), 1, Duration::from_hours(100), &images()).unwrap();
-    assert_eq!(long.planned(), 360_000_000);
+    assert_eq!(long.total(), 360_000_000);
     assert_eq!(long.preview(10).len(), 10);
 }
 
@@ -141,7 +141,7 @@ fn a_replay_in_a_scenario_keeps_the_oracle() {
     io::Write::write_all(&mut file, format!("{{\"atUs\":1}}\n{{\"atUs\":2000,\"body\":{body}}}\n").as_bytes()).unwrap();
     let config = replaying(file.path());
     let plan = Plan::build(&config, 1, Duration::from_secs(5), &images()).unwrap();
-    assert_eq!((plan.planned(), plan.length()), (2, Duration::from_micros(2001)));
+    assert_eq!((plan.total(), plan.length()), (2, Duration::from_micros(2001)));
     let any = |request: Request| plan.corpus.template(request.template).expected == Expected::Any;
     let known: Vec<bool> = plan.clone().requests().map(|(_, request)| any(request)).collect();
     assert_eq!(known, [false, true]);
@@ -158,7 +158,7 @@ fn a_recorded_plan_replays() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     plan.record(&mut file).unwrap();
     let again = Plan::for_any_webhook(&replaying(file.path()), 1, Duration::from_secs(5)).unwrap();
-    assert_eq!(again.planned(), 1000);
+    assert_eq!(again.total(), 1000);
     assert_eq!(again.fingerprint(), plan.fingerprint());
     let middle = plan.clone().requests().take_while(|(at, _)| at.as_micros() < 2_500_000).count();
     for (at_ms, expected) in [(0, 0), (2500, middle), (5000, 1000)] {

@@ -79,8 +79,8 @@ impl Plan {
     }
 
     /// The number of planned requests in the whole run.
-    pub fn planned(&self) -> u64 {
-        self.schedule.planned()
+    pub fn total(&self) -> u64 {
+        self.schedule.total()
     }
 
     pub fn length(&self) -> Duration {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 
-use super::super::answers::{Verdict, said};
+use super::super::answers::{Verdict, verdict};
 use super::super::interval::Effect;
 use super::super::namespaces::Ready;
 use super::super::samples::Expect;
@@ -56,7 +56,7 @@ impl Operator {
             let path = self.plan.resource().path_in(&namespace);
             let reply = self.client.create(&format!("{path}?dryRun=All"), &object).await;
             let reply = reply.map_err(|failure| Error::Refused { what, problem: failure.text })?;
-            if said(&reply) == Verdict::Nothing && !reply.message().contains(super::rehearse::CANNOT_REHEARSE) {
+            if verdict(&reply) == Verdict::Nothing && !reply.message().contains(super::rehearse::CANNOT_REHEARSE) {
                 let problem = format!(
                     "the API server itself refuses {called}, so no webhook would be asked about it: {}; write one that the definition \
                      allows",

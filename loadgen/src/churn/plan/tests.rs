@@ -67,7 +67,7 @@ fn exact_rate_weights_and_determinism() {
     let mix = Mix::usual();
     let plan = plan(500, 50.0, mix, 7);
     let all: Vec<_> = plan.operations().collect();
-    assert_eq!(all.len() as u64, plan.planned());
+    assert_eq!(all.len() as u64, plan.total());
     assert_eq!(all.len(), 1000);
     for second in 0..20 {
         let inside = all.iter().filter(|(at, _)| at.as_secs() == second).count();

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use super::chunked::Chunked;
 use crate::failure::{Failure, MOST_BODY_BYTES};
-use crate::socket::{Coding, Seen};
+use crate::socket::{Coding, WholeAnswer};
 
 /// Maximum number of bytes of an answer's head. Go's client accepts 10 MiB, but no webhook sends nearly as much, and
 /// each of thousands of connections may hold one head.
@@ -104,9 +104,9 @@ impl Reader {
     }
 
     /// The answer, which is complete after [`Reader::done`].
-    pub(super) fn seen(&self) -> Seen<'_> {
+    pub(super) fn seen(&self) -> WholeAnswer<'_> {
         let content_type = self.has_content_type.then_some(&self.content_type[..]);
-        Seen { status: self.status, content_type, coding: self.coding, body: &self.body }
+        WholeAnswer { status: self.status, content_type, coding: self.coding, body: &self.body }
     }
 
     /// Reads the plaintext that has come.

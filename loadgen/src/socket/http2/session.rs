@@ -17,7 +17,7 @@ use super::request::{self, Form, Length};
 use super::settings::{self, Peer, STREAMS_UNTIL_TOLD};
 use super::streams::{Stream, Streams, WINDOW_BYTES};
 use crate::failure::{Awaited, Class, Failure};
-use crate::socket::Seen;
+use crate::socket::WholeAnswer;
 
 /// The receive window of a connection, in bytes: after this many bytes of all streams the server must wait.
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
@@ -269,11 +269,11 @@ impl Session {
     }
 
     /// The answer with this index, and the time of its first byte.
-    pub(super) fn answer(&self, place: usize) -> (Seen<'_>, Option<Instant>) {
+    pub(super) fn answer(&self, place: usize) -> (WholeAnswer<'_>, Option<Instant>) {
         let Stream { head, body, begun, .. } = self.streams.at(place);
         let content_type = Some(&head.content_type[..]).filter(|text| !text.is_empty());
         let status = head.status.unwrap_or(0);
-        (Seen { status, content_type, coding: head.coding, body }, *begun)
+        (WholeAnswer { status, content_type, coding: head.coding, body }, *begun)
     }
 
     /// Frees an answer after it was processed.

@@ -20,13 +20,13 @@ fn situation(clock: &Clock) -> Situation<'_> {
     Situation { clock, scratch: SCRATCH, has_fine_epoll: true, rest_ns: None }
 }
 
-fn planned(name: &str, arguments: [u64; 6], memory: &Pretended) -> Plan {
+fn plan_of(name: &str, arguments: [u64; 6], memory: &Pretended) -> Plan {
     let call = calls::all().find(|call| call.name == name).unwrap();
     plan(call.kind, arguments, &situation(&Clock::of_test(RATE, BASE)), memory)
 }
 
 fn change(name: &str, arguments: [u64; 6], memory: &Pretended) -> Change {
-    match planned(name, arguments, memory) {
+    match plan_of(name, arguments, memory) {
         Plan::Change(change) => change,
         other => panic!("{name}: {other:?}"),
     }
@@ -68,7 +68,7 @@ fn sleeps_by_another_clock_pass() {
     let memory = Pretended::default();
     memory.set_time(LIMIT, [1060, 0]).unwrap();
     let processor = u64::try_from(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap();
-    assert_eq!(planned("clock_nanosleep", [processor, 0, LIMIT, 0, 0, 0], &memory), Plan::Pass);
+    assert_eq!(plan_of("clock_nanosleep", [processor, 0, LIMIT, 0, 0, 0], &memory), Plan::Pass);
     let absolute = change("clock_nanosleep", [1, 1, LIMIT, 0x2000, 0, 0], &memory);
     assert_eq!((memory.time(SCRATCH), absolute.then), (Some([1002, 0]), Then::Nothing));
     assert_eq!(absolute.waits_ns, None);
@@ -92,7 +92,7 @@ fn milliseconds_become_nanoseconds() {
     let Plan::Change(coarse) = plan(kind, [3, 0x10, 8, 100, 0, 8], &old_kernel, &memory) else { panic!() };
     assert_eq!((coarse.number, coarse.arguments[3]), (None, Some(4)));
     for none in [0, u64::from(u32::MAX)] {
-        assert_eq!(planned("epoll_pwait", [3, 0x10, 8, none, 0, 8], &memory), Plan::Pass);
+        assert_eq!(plan_of("epoll_pwait", [3, 0x10, 8, none, 0, 8], &memory), Plan::Pass);
     }
 }
 
@@ -137,16 +137,16 @@ fn timers_have_period_and_first_time() {
         }
         // An instant; a file with an unknown clock and a CPU timer have none.
         if name == "setitimer" {
-            assert_eq!(planned(name, [1, LIMIT, 0, 0, 0, 0], &memory), Plan::Pass, "{name}");
+            assert_eq!(plan_of(name, [1, LIMIT, 0, 0, 0, 0], &memory), Plan::Pass, "{name}");
         } else {
             memory.set_time(LIMIT + 16, [1060, 0]).unwrap();
-            planned(name, [first, 1, LIMIT, 0, 0, 0], &memory);
+            plan_of(name, [first, 1, LIMIT, 0, 0, 0], &memory);
             assert_eq!(memory.time(SCRATCH + 16), Some([1002, 0]), "{name}");
             memory.set_time(LIMIT + 16, [0, 0]).unwrap();
-            planned(name, [first, 1, LIMIT, 0, 0, 0], &memory);
+            plan_of(name, [first, 1, LIMIT, 0, 0, 0], &memory);
             assert_eq!(memory.time(SCRATCH + 16), Some([0, 0]), "{name}: stopped");
             memory.set_time(LIMIT + 16, [1060, 0]).unwrap();
-            assert_eq!(planned(name, [clockless, 1, LIMIT, 0, 0, 0], &memory), Plan::Pass, "{name}");
+            assert_eq!(plan_of(name, [clockless, 1, LIMIT, 0, 0, 0], &memory), Plan::Pass, "{name}");
         }
     }
 }
@@ -173,7 +173,7 @@ fn clocks_that_are_asked_past_the_page_tell_the_same() {
     let read = change("clock_gettime", [1, LIMIT, 0, 0, 0, 0], &memory);
     finish(read.then, 0, &clock, &memory);
     assert_eq!(memory.time(LIMIT), Some([1060, 0]));
-    assert_eq!(planned("clock_gettime", [2, LIMIT, 0, 0, 0, 0], &memory), Plan::Pass);
+    assert_eq!(plan_of("clock_gettime", [2, LIMIT, 0, 0, 0, 0], &memory), Plan::Pass);
     memory.set_time(LIMIT, [0, 4_000_000]).unwrap();
     let resolution = change("clock_getres", [6, LIMIT, 0, 0, 0, 0], &memory);
     finish(resolution.then, 0, &clock, &memory);
@@ -197,13 +197,13 @@ fn options_of_sockets_are_times_too() {
     memory.write(LIMIT, &30_001_i32.to_ne_bytes()).unwrap();
     change("setsockopt", [5, tcp, user, LIMIT, 4, 0], &memory);
     assert_eq!(memory.int(SCRATCH), Some(1001));
-    assert_eq!(planned("setsockopt", [5, tcp, 1, LIMIT, 4, 0], &memory), Plan::Pass);
-    assert_eq!(planned("setsockopt", [5, socket, receive, LIMIT, 8, 0], &memory), Plan::Pass);
+    assert_eq!(plan_of("setsockopt", [5, tcp, 1, LIMIT, 4, 0], &memory), Plan::Pass);
+    assert_eq!(plan_of("setsockopt", [5, socket, receive, LIMIT, 8, 0], &memory), Plan::Pass);
 }
 
 #[test]
 fn what_cannot_be_seen_is_refused() {
-    let refused = |name: &str| match planned(name, [0; 6], &Pretended::default()) {
+    let refused = |name: &str| match plan_of(name, [0; 6], &Pretended::default()) {
         Plan::Refuse { error, .. } => error,
         other => panic!("{name}: {other:?}"),
     };

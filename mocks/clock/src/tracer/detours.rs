@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::thread::{Process, Sites};
 use super::{AT_CALL, Tracer};
 use crate::detour::{self, COUNTS, Fault, HEAD, PLACE_BYTES, PLACES, PLACES_BYTES, REACH, Rewrite};
-use crate::places::{self, Place};
+use crate::places::{self, MemorySlot};
 use crate::registers::Registers;
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys::{self, Go, Report, Tid};
@@ -22,7 +22,7 @@ const CALL_BYTES: u64 = 2;
 impl Tracer {
     /// Adds memory and code for waits to a program that has not run yet, if possible, and gives a slot to its first
     /// thread. Returns the signal with which the thread continues; `None` if the thread has ended.
-    pub(super) fn give_room(&mut self, pid: Tid, process: &mut Process, place: Place) -> Option<i32> {
+    pub(super) fn give_room(&mut self, pid: Tid, process: &mut Process, place: MemorySlot) -> Option<i32> {
         let (Some(code), Some(call)) = (&self.machine.detour, self.machine.patch.call) else { return Some(0) };
         if process.page.is_empty() {
             return Some(0);
@@ -186,12 +186,12 @@ fn to_call(tid: Tid, signal: &mut i32) -> Option<()> {
 }
 
 /// The address of a thread's memory slot. All threads without a slot of their own use the last slot.
-fn place_at(place: Place) -> u64 {
+fn place_at(place: MemorySlot) -> u64 {
     PLACES + PLACE_BYTES * if place.is_own { place.index } else { places::PLACES }
 }
 
 /// Writes the header of a thread's own memory slot.
-fn set_head(tid: Tid, place: Place) {
+fn set_head(tid: Tid, place: MemorySlot) {
     if place.is_own {
         let at = place_at(place);
         let head: Vec<u8> = [0, 1, at, 0, 0].into_iter().flat_map(u64::to_ne_bytes).collect();

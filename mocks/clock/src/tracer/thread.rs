@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::change::{Change, Memory, Then};
-use crate::places::Place;
+use crate::places::MemorySlot;
 use crate::registers::Registers;
 use crate::sys::{self, Tid};
 
@@ -38,7 +38,7 @@ pub struct Sites {
 pub struct Thread {
     pub process: Process,
     /// The number of the thread's memory slot, both in the gap of the stack and in the memory for waits without a stop.
-    pub place: Place,
+    pub place: MemorySlot,
     /// Whether the thread has not run yet and does not have the address of its memory slot.
     pub is_new: bool,
     /// The changed call that the thread is making.
@@ -72,7 +72,7 @@ impl Process {
 }
 
 impl Thread {
-    pub fn new(process: Process, place: Place) -> Self {
+    pub fn new(process: Process, place: MemorySlot) -> Self {
         Self { process, place, is_new: false, pending: None, interrupted: None, again: None }
     }
 
@@ -133,12 +133,12 @@ pub fn changed(registers: &Registers, change: &Change) -> Registers {
 }
 
 /// The memory of a stopped thread.
-pub struct Seen<'a> {
+pub struct ThreadMemory<'a> {
     pub tid: Tid,
     pub process: &'a Process,
 }
 
-impl Memory for Seen<'_> {
+impl Memory for ThreadMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
         sys::read(self.tid, address, into)
     }

@@ -18,7 +18,7 @@ pub(super) fn describe(schema: &mut Schema) {
         if is_of_rows(key) {
             doc.clear();
         }
-        let told: Vec<String> = Name::ALL.iter().filter_map(|name| told(*name, key)).collect();
+        let told: Vec<String> = Name::ALL.iter().filter_map(|name| key_text(*name, key)).collect();
         let told = if told.is_empty() { String::new() } else { format!("For {}.", told.join("; ")) };
         let default = match key.as_str() {
             "on" => format!(" Default: {}, else `watch`.", defaults_of_on()),
@@ -30,7 +30,7 @@ pub(super) fn describe(schema: &mut Schema) {
 }
 
 /// How a fault uses a key, for example `` `split` (1B): the size of a piece ``.
-fn told(name: Name, key: &str) -> Option<String> {
+fn key_text(name: Name, key: &str) -> Option<String> {
     let (_, default, words) = name.row().key(key)?;
     let default = if default.is_empty() { String::new() } else { format!(" ({default})") };
     let words = if words.is_empty() { String::new() } else { format!(": {words}") };

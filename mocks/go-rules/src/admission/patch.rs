@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use json_patch::Patch;
 use serde_json::Value;
 
-use super::{Asked, Refusal, Version};
+use super::{Refusal, ReviewRequest, Version};
 
 /// Base64 like Go's `base64.StdEncoding`: padding is required, and the unused bits of the last character may have any
 /// value.
@@ -25,7 +25,7 @@ pub(crate) fn read(
     patch: Option<&str>,
     kind: Option<&str>,
     allowed: bool,
-    asked: Asked<'_>,
+    asked: ReviewRequest<'_>,
 ) -> Result<Option<Patch>, Refusal> {
     // An answer whose patch is not base64 cannot be decoded, whatever its other fields are.
     let raw = patch.map(|text| BASE64.decode(without_breaks(text).as_bytes())).transpose();

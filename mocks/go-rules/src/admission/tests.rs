@@ -5,11 +5,11 @@ use super::*;
 
 const UID: &str = "11111111-2222-4333-8444-555555555555";
 
-fn asked(mutating: bool, version: Version) -> Asked<'static> {
-    Asked { uid: UID.as_bytes(), mutating, version }
+fn request(mutating: bool, version: Version) -> ReviewRequest<'static> {
+    ReviewRequest { uid: UID.as_bytes(), mutating, version }
 }
 
-fn read(body: &str, asked: Asked<'_>) -> Result<Verdict, String> {
+fn read(body: &str, asked: ReviewRequest<'_>) -> Result<Verdict, String> {
     let body = body.replace("UID", UID);
     let answer = Answer { status: 200, content_type: Some(b"text/plain; charset=utf-8"), body: body.as_bytes() };
     verdict(answer, asked).map_err(|refusal| refusal.to_string())
@@ -20,7 +20,7 @@ fn review(response: &str) -> String {
 }
 
 fn check(response: &str) -> Result<Verdict, String> {
-    read(&review(response), asked(true, Version::V1))
+    read(&review(response), request(true, Version::V1))
 }
 
 #[test]
@@ -53,11 +53,11 @@ fn right_answers_are_read() {
 #[test]
 fn keys_are_those_of_go() {
     let twice = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"UID"},"more":[1],"response":{"allowed":true,"Allowed":false}}"#;
-    assert!(read(twice, asked(true, Version::V1)).unwrap().allowed);
+    assert!(read(twice, request(true, Version::V1)).unwrap().allowed);
     let other = twice.replace("\"more\":[1]", "\"KIND\":\"Status\"");
-    assert!(read(&other, asked(true, Version::V1)).unwrap_err().contains("got admission.k8s.io/v1, Kind=Status"));
+    assert!(read(&other, request(true, Version::V1)).unwrap_err().contains("got admission.k8s.io/v1, Kind=Status"));
     let yaml = "apiVersion: admission.k8s.io/v1\nkind: AdmissionReview\nresponse: {uid: UID, allowed: true}\n";
-    assert!(read(yaml, asked(false, Version::V1)).unwrap().allowed);
+    assert!(read(yaml, request(false, Version::V1)).unwrap().allowed);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn wrong_answers_are_named() {
         let error = check(response).unwrap_err();
         assert!(error.starts_with(expected), "{error}\nshould begin with\n{expected}");
     }
-    let validating = asked(false, Version::V1);
+    let validating = request(false, Version::V1);
     let error = read(&review(r#"{"uid":"UID","allowed":true,"patchType":"JSONPatch"}"#), validating).unwrap_err();
     assert_eq!(error, "validating webhook may not return response.patchType");
     let at = |status, content_type: Option<&'static str>, body: &'static str| {
@@ -105,7 +105,7 @@ fn wrong_answers_are_named() {
 
 #[test]
 fn the_older_form_asks_for_less() {
-    let older = |mutating, review: &str| read(review, asked(mutating, Version::V1Beta1));
+    let older = |mutating, review: &str| read(review, request(mutating, Version::V1Beta1));
     let patched = r#"{"response":{"allowed":true,"patch":"W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2EifV0="}}"#;
     assert!(older(true, patched).unwrap().patch.is_some());
     assert!(older(false, patched).unwrap().patch.is_none(), "a patch of a validating webhook is passed over");

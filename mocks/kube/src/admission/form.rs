@@ -41,7 +41,7 @@ const TOKEN_REQUEST: Other = Other { group: "authentication.k8s.io", version: "v
 
 /// A request's objects in the version and API that a webhook sees.
 #[derive(Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct ReviewedObjects<'a> {
     pub form: Form,
     pub object: Cow<'a, Value>,
     pub old: Option<Cow<'a, Value>>,
@@ -49,7 +49,7 @@ pub(super) struct Seen<'a> {
 
 impl Form {
     /// The version and API that the request's path names.
-    pub fn asked(call: &Call) -> Self {
+    pub fn of_path(call: &Call) -> Self {
         let instead = match call.target.subresource.as_deref() {
             Some("scale") => Some(&SCALE),
             Some("binding") => Some(&BINDING),
@@ -62,7 +62,7 @@ impl Form {
 
     /// Other versions and APIs of the same objects that also have the request's subresource.
     pub fn equivalents(call: &Call) -> Vec<Self> {
-        let own = Self::asked(call);
+        let own = Self::of_path(call);
         let catalogue = call.cluster().catalogue();
         let mut found = Vec::new();
         for resource in catalogue.iter().filter(|resource| resource.id == call.resource.id) {
@@ -123,10 +123,10 @@ impl Form {
     }
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ReviewedObjects<'a> {
     /// Converts the request's objects into the version and API that the rules of a webhook name.
     pub async fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Result<Self, Failure> {
-        let (asked, call) = (Form::asked(attempt.call), attempt.call);
+        let (asked, call) = (Form::of_path(attempt.call), attempt.call);
         let old = match attempt.old {
             Some(old) => Some(asked.shown(call, &form, old).await?),
             None => None,

@@ -63,7 +63,7 @@ impl Matches {
         let any = |rules: &[Rule], form: &Form| rules.iter().any(|rule| rule.matches(attempt, form));
         let matches =
             |form: &Form| !any(&self.excluded, form) && self.rules.as_ref().is_none_or(|rules| any(rules, form));
-        let asked = Form::asked(attempt.call);
+        let asked = Form::of_path(attempt.call);
         if matches(&asked) {
             return Some(asked);
         }

@@ -8,7 +8,7 @@ use mock_objects::patch;
 use mock_objects::status::Failure;
 use serde_json::Value;
 
-use super::form::{Form, Seen};
+use super::form::{Form, ReviewedObjects};
 use super::policies::{self, bound_parameters, namespace, with_cause};
 use super::{Attempt, Operation, review, settle};
 use crate::webhooks::{FailurePolicy, Mutation, Policies, Policy};
@@ -71,7 +71,7 @@ async fn invoke(
     let around = Surroundings { params, namespace: &namespace };
     let mut failed = Ok(());
     let first = object.clone();
-    let seen = Seen::new(attempt, &first, form.clone()).await?;
+    let seen = ReviewedObjects::new(attempt, &first, form.clone()).await?;
     match conditions_hold(attempt, policy, &seen, &around) {
         Ok(true) => {}
         Ok(false) => return Ok(Ok(())),
@@ -79,10 +79,10 @@ async fn invoke(
     }
     for mutation in &policy.mutations {
         let current = object.clone();
-        let seen = Seen::new(attempt, &current, form.clone()).await?;
+        let seen = ReviewedObjects::new(attempt, &current, form.clone()).await?;
         match mutated(attempt, policy, mutation, &seen, &around) {
             Ok(mut next) => {
-                form.convert(attempt.call, &Form::asked(attempt.call), &mut next).await?;
+                form.convert(attempt.call, &Form::of_path(attempt.call), &mut next).await?;
                 settle(attempt, &mut next)?;
                 *object = next;
             }
@@ -95,7 +95,7 @@ async fn invoke(
 fn conditions_hold(
     attempt: &Attempt<'_>,
     policy: &Policy,
-    seen: &Seen<'_>,
+    seen: &ReviewedObjects<'_>,
     around: &Surroundings<'_>,
 ) -> Result<bool, String> {
     let (none, request) = (Value::Null, review::request(attempt, &seen.form));
@@ -108,7 +108,7 @@ fn mutated(
     attempt: &Attempt<'_>,
     policy: &Policy,
     mutation: &Mutation,
-    seen: &Seen<'_>,
+    seen: &ReviewedObjects<'_>,
     around: &Surroundings<'_>,
 ) -> Result<Value, String> {
     let (none, request, mut budget) = (Value::Null, review::request(attempt, &seen.form), BUDGET);

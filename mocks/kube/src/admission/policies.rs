@@ -14,7 +14,7 @@ use mock_objects::status::Failure;
 use mock_store::Version;
 use serde_json::{Value, json};
 
-use super::form::Seen;
+use super::form::ReviewedObjects;
 use super::matching::is_exempt;
 use super::{Attempt, label, review};
 use crate::audit::cut;
@@ -90,7 +90,7 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
     let (mut warnings, mut refusal) = (Vec::new(), None);
     for policy in &policies.validating {
         let Some(form) = policy.matches.form(attempt, object) else { continue };
-        let seen = Seen::new(attempt, object, form).await?;
+        let seen = ReviewedObjects::new(attempt, object, form).await?;
         let bindings = policy.bindings.iter();
         let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, object).is_some())) {
@@ -133,7 +133,12 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
 }
 
 /// Evaluates a policy with each of its parameter objects. The error says why these objects are not available.
-async fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Result<Judged, String> {
+async fn judge(
+    attempt: &Attempt<'_>,
+    policy: &Policy,
+    binding: &Binding,
+    seen: &ReviewedObjects<'_>,
+) -> Result<Judged, String> {
     let parameters = match bound_parameters(attempt, policy, binding) {
         Ok(found) => found,
         Err(why) if policy.failure == FailurePolicy::Fail => return Err(why),

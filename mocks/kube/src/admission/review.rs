@@ -5,13 +5,13 @@ use go_rules::admission::Version;
 use mock_objects::kinds::Meaning;
 use serde_json::{Value, json};
 
-use super::form::{Form, Seen};
+use super::form::{Form, ReviewedObjects};
 use super::{Attempt, Operation};
 
 /// Makes the field `request` of an `AdmissionReview`, without the old and the new object.
 pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     let call = attempt.call;
-    let asked = Form::asked(call);
+    let asked = Form::of_path(call);
     let resource = |form: &Form| json!({"group": &*form.resource.group, "version": &*form.version, "resource": &*form.resource.plural});
     let options_kind = match attempt.operation {
         Operation::Create => "CreateOptions",
@@ -48,7 +48,7 @@ pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     request
 }
 
-pub(super) fn body(attempt: &Attempt<'_>, uid: &str, seen: &Seen<'_>, version: Version) -> Bytes {
+pub(super) fn body(attempt: &Attempt<'_>, uid: &str, seen: &ReviewedObjects<'_>, version: Version) -> Bytes {
     let mut request = request(attempt, &seen.form);
     request["uid"] = Value::from(uid);
     request["object"] = Value::clone(&seen.object);

@@ -39,11 +39,11 @@ struct Write {
     resource: ResourceId,
     watch: u64,
     at_us: u64,
-    what: What,
+    what: WriteKind,
 }
 
 #[derive(Debug)]
-enum What {
+enum WriteKind {
     Sent(u64),
     /// A batch that was sent completely: its revisions in ascending order.
     SentAll(Arc<[u64]>),
@@ -73,24 +73,24 @@ struct Line<'a> {
 
 impl Wire {
     pub fn sent(&mut self, watch: u64, resource: ResourceId, at_us: u64, revision: u64, line: Bytes) {
-        self.note(Write { resource, watch, at_us, what: What::Sent(revision) });
+        self.note(Write { resource, watch, at_us, what: WriteKind::Sent(revision) });
         self.keep(Lines { watch, at_us, of: Of::One(revision, line) });
     }
 
     pub fn sent_batch(&mut self, watch: u64, resource: ResourceId, at_us: u64, batch: &Arc<Batch>) {
-        self.note(Write { resource, watch, at_us, what: What::SentAll(batch.revisions().clone()) });
+        self.note(Write { resource, watch, at_us, what: WriteKind::SentAll(batch.revisions().clone()) });
         self.keep(Lines { watch, at_us, of: Of::Batch(batch.clone()) });
     }
 
     pub fn withheld(&mut self, watch: u64, resource: ResourceId, at_us: u64, revision: u64, fault: FaultId) {
-        self.note(Write { resource, watch, at_us, what: What::Withheld(revision, fault) });
+        self.note(Write { resource, watch, at_us, what: WriteKind::Withheld(revision, fault) });
     }
 
     /// Removes writes of revisions after `to` when the store is restored to `to`, because the new timeline does not
     /// contain them.
     pub fn rewound(&mut self, to: u64) {
         for write in &mut self.writes {
-            if let What::SentAll(revisions) = &mut write.what {
+            if let WriteKind::SentAll(revisions) = &mut write.what {
                 let kept = revisions.partition_point(|revision| *revision <= to);
                 if kept < revisions.len() {
                     *revisions = revisions[..kept].into();
@@ -98,8 +98,8 @@ impl Wire {
             }
         }
         self.writes.retain(|write| match &write.what {
-            What::Sent(revision) | What::Withheld(revision, _) => *revision <= to,
-            What::SentAll(revisions) => !revisions.is_empty(),
+            WriteKind::Sent(revision) | WriteKind::Withheld(revision, _) => *revision <= to,
+            WriteKind::SentAll(revisions) => !revisions.is_empty(),
         });
         self.versions = self.writes.iter().map(|write| write.what.count()).sum();
     }
@@ -109,9 +109,9 @@ impl Wire {
         let mut found = Delivery::NotSent;
         for write in self.writes.iter().rev().filter(|write| write.resource == resource) {
             let sent = match &write.what {
-                What::Sent(one) => *one == revision,
-                What::SentAll(revisions) => revisions.binary_search(&revision).is_ok(),
-                What::Withheld(one, fault) => {
+                WriteKind::Sent(one) => *one == revision,
+                WriteKind::SentAll(revisions) => revisions.binary_search(&revision).is_ok(),
+                WriteKind::Withheld(one, fault) => {
                     if *one == revision && found == Delivery::NotSent {
                         found = Delivery::Withheld { fault: *fault };
                     }
@@ -141,10 +141,10 @@ impl Wire {
                 }
             };
             match &write.what {
-                What::Sent(revision) => add(*revision, None),
-                What::Withheld(revision, fault) => add(*revision, Some(*fault)),
-                What::SentAll(all) if all.len() < revisions.len() => all.iter().for_each(|one| add(*one, None)),
-                What::SentAll(all) => {
+                WriteKind::Sent(revision) => add(*revision, None),
+                WriteKind::Withheld(revision, fault) => add(*revision, Some(*fault)),
+                WriteKind::SentAll(all) if all.len() < revisions.len() => all.iter().for_each(|one| add(*one, None)),
+                WriteKind::SentAll(all) => {
                     revisions.iter().filter(|one| all.binary_search(one).is_ok()).for_each(|one| add(*one, None));
                 }
             }
@@ -198,7 +198,7 @@ impl Wire {
     }
 }
 
-impl What {
+impl WriteKind {
     fn count(&self) -> usize {
         match self {
             Self::Sent(_) | Self::Withheld(..) => 1,

@@ -51,7 +51,7 @@ pub(super) async fn answer(call: &Call, body: Payload) -> Result<Answer, Failure
         let current = current().await?;
         let stored = current.value();
         let old = owned_view(&stored, scale, call);
-        let mut asked = asked(call, &asks, &old)?;
+        let mut asked = requested_scale(call, &asks, &old)?;
         let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
         let admitted = chain.mutate(&attempt, &mut asked).await?;
         if admitted.changed {
@@ -70,7 +70,7 @@ pub(super) async fn answer(call: &Call, body: Payload) -> Result<Answer, Failure
 
 /// The content of a write to a scale subresource.
 struct Asks {
-    what: What,
+    what: ScaleBody,
     /// Warnings about duplicate fields.
     told: Vec<String>,
 }
@@ -86,7 +86,7 @@ enum NoScale {
     Misfit(#[from] object::Misfit),
 }
 
-enum What {
+enum ScaleBody {
     /// The `Scale` in the body of a PUT.
     Given(Value),
     Patched(Patch),
@@ -99,11 +99,11 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
         let mut given = decode(&call.content_type, bytes)?;
         read(&mut given).map_err(|why| Failure::bad_request(why.to_string()))?;
         check_place(call, &given)?;
-        return Ok(Asks { what: What::Given(given), told: Vec::new() });
+        return Ok(Asks { what: ScaleBody::Given(given), told: Vec::new() });
     }
     let (patch, noted) = Patch::decode(&call.content_type, bytes, !call.resource.custom)?;
     let Patch::Apply(mut applied) = patch else {
-        return Ok(Asks { what: What::Patched(patch), told: Vec::new() });
+        return Ok(Asks { what: ScaleBody::Patched(patch), told: Vec::new() });
     };
     patch::check_intent(&applied)?;
     let mut wrong: Vec<String> = match object::read_as("autoscaling.v1.Scale", &mut applied) {
@@ -118,20 +118,20 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     if !wrong.is_empty() {
         return Err(patch::untyped(&applied, &wrong));
     }
-    Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
+    Ok(Asks { what: ScaleBody::Applied(applied), told: shape::applied_twice(call, noted)? })
 }
 
 /// The requested `Scale`, whose `managedFields` name the managers that own the number of replicas in the object.
-fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
+fn requested_scale(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     let mut by = write::manager(call, false);
     (by.api_version, by.subresource) = (API_VERSION, "scale");
     let catalogue = call.cluster().catalogue();
     // A `Scale` has no lists, so the rules of any type without lists apply to it.
     let rules = catalogue.by_full_name("configmaps").expect("configmaps are built in");
     let mut value = match &asks.what {
-        What::Given(given) => given.clone(),
-        What::Patched(patch) => patched(call, old, patch)?,
-        What::Applied(applied) => {
+        ScaleBody::Given(given) => given.clone(),
+        ScaleBody::Patched(patch) => patched(call, old, patch)?,
+        ScaleBody::Applied(applied) => {
             let mut merged = old.clone();
             patch::server_side(&mut merged, applied, &by, rules)?;
             // A conflict comes first.

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
-use mock_objects::kinds::{Meaning, Part};
+use mock_objects::kinds::{Meaning, SubresourceFields};
 use mock_objects::patch;
 use mock_objects::status::{About, Failure};
 use mock_objects::{convert, defaults, object};
@@ -411,7 +411,7 @@ fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
 }
 
 /// The fields of the object that the request's subresource writes; `None` if the request writes the whole object.
-fn part(call: &Call) -> Option<&'static Part> {
+fn part(call: &Call) -> Option<&'static SubresourceFields> {
     let subresource = call.target.subresource.as_deref()?;
     call.resource.rules.part(Some(subresource))
 }

@@ -42,7 +42,7 @@ pub(crate) struct Hook {
     /// The first review version in the webhook's list that this server supports.
     pub review: ReviewVersion,
     pub matches: Matches,
-    pub place: Place,
+    pub place: WebhookAddress,
     pub ca_pem: String,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum MatchPolicy {
 
 /// The configured address of a webhook.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum WebhookAddress {
     Url { host: String, port: u16, path: String },
     Service { namespace: String, name: String, port: u16, path: String },
     Unusable(Unusable),
@@ -134,7 +134,7 @@ pub(crate) fn check_configuration(value: &Value, resource: &Resource) -> Vec<Cau
             let why = "the timeout value must be between 1 and 30 seconds";
             causes.push(Cause::invalid(&field("timeoutSeconds"), &timeout.to_string(), why));
         }
-        if let Place::Unusable(why) = place(&hook["clientConfig"]) {
+        if let WebhookAddress::Unusable(why) = place(&hook["clientConfig"]) {
             causes.push(Cause::invalid(&field("clientConfig"), "", &why));
         }
         for selector in ["namespaceSelector", "objectSelector"] {
@@ -241,7 +241,7 @@ impl Rule {
     }
 }
 
-impl Place {
+impl WebhookAddress {
     /// The path with the query `?timeout=` in whole seconds, as a real server sends it.
     pub fn path_and_query(&self, timeout: Duration) -> String {
         let path = match self {
@@ -271,31 +271,31 @@ pub(crate) fn authority(config: &Value) -> String {
 }
 
 /// The address of a webhook in its `clientConfig`.
-pub(crate) fn place(config: &Value) -> Place {
+pub(crate) fn place(config: &Value) -> WebhookAddress {
     if let Some(url) = config["url"].as_str() {
         let uri: Uri = url.parse().unwrap_or_default();
         if uri.scheme() != Some(&Scheme::HTTPS) {
-            return Place::Unusable(Unusable::Scheme(url.to_owned()));
+            return WebhookAddress::Unusable(Unusable::Scheme(url.to_owned()));
         }
         let (authority, host) = (uri.authority().map_or("", Authority::as_str), uri.host().unwrap_or_default());
         let port = uri.port_u16().or_else(|| authority.ends_with(host).then_some(443));
         let host = host.trim_matches(['[', ']']).to_owned();
         let path = cleaned(uri.path_and_query().map_or("/", PathAndQuery::as_str));
         return match port {
-            Some(port) if !host.is_empty() => Place::Url { host, port, path },
-            _ => Place::Unusable(Unusable::Authority(url.to_owned())),
+            Some(port) if !host.is_empty() => WebhookAddress::Url { host, port, path },
+            _ => WebhookAddress::Unusable(Unusable::Authority(url.to_owned())),
         };
     }
     let service = &config["service"];
     let text = |key: &str| service[key].as_str().unwrap_or_default().to_owned();
     if text("name").is_empty() || text("namespace").is_empty() {
-        return Place::Unusable(Unusable::NeitherOrHalf);
+        return WebhookAddress::Unusable(Unusable::NeitherOrHalf);
     }
     let port = service["port"].as_u64().map_or(Ok(443), u16::try_from);
     let path = cleaned(service["path"].as_str().unwrap_or("/"));
     match port {
-        Ok(port) => Place::Service { namespace: text("namespace"), name: text("name"), port, path },
-        Err(_) => Place::Unusable(Unusable::Port),
+        Ok(port) => WebhookAddress::Service { namespace: text("namespace"), name: text("name"), port, path },
+        Err(_) => WebhookAddress::Unusable(Unusable::Port),
     }
 }
 

@@ -104,7 +104,7 @@ impl Webhook {
     }
 
     /// The paths, without queries, at which the webhook was called since the last call of this method; sorted.
-    fn asked(&self) -> Vec<String> {
+    fn take_paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = self.paths().iter().map(|uri| uri.split('?').next().unwrap().to_owned()).collect();
         self.calls.lock().unwrap().clear();
         paths.sort();
@@ -276,23 +276,23 @@ async fn rules_and_selectors_decide_who_is_asked() {
     assert_eq!(status, 201, "{made}");
     let mut client = world.client(Protocol::Http1, "harness").await;
     client.post(CONFIG_MAPS, &config_map("plain")).await;
-    assert_eq!(hook.asked(), ["/all", "/kept"]);
+    assert_eq!(hook.take_paths(), ["/all", "/kept"]);
     let mut picked = config_map("picked");
     picked["metadata"]["labels"] = json!({"pick": "x"});
     client.post("/api/v1/namespaces/kube-system/configmaps", &picked).await;
-    assert_eq!(hook.asked(), ["/all", "/objects"]);
+    assert_eq!(hook.take_paths(), ["/all", "/objects"]);
     client.delete(&format!("{CONFIG_MAPS}/plain")).await;
-    assert_eq!(hook.asked(), ["/all", "/deletes"]);
+    assert_eq!(hook.take_paths(), ["/all", "/deletes"]);
     client.post(crate::PACKAGES, &crate::package("p")).await;
-    assert_eq!(hook.asked(), ["/all"]);
+    assert_eq!(hook.take_paths(), ["/all"]);
     let ready = json!({"status": {"phase": "Ready"}});
     client.patch(&format!("{}/p/status", crate::PACKAGES), MERGE, &ready).await;
-    assert_eq!(hook.asked(), ["/all", "/status"]);
+    assert_eq!(hook.take_paths(), ["/all", "/status"]);
     let team = json!({"metadata": {"labels": {"team": "x"}}});
     client.patch("/api/v1/namespaces/default", MERGE, &team).await;
-    hook.asked();
+    hook.take_paths();
     client.post(CONFIG_MAPS, &config_map("team")).await;
-    assert_eq!(hook.asked(), ["/all", "/kept", "/namespaces"]);
+    assert_eq!(hook.take_paths(), ["/all", "/kept", "/namespaces"]);
 }
 
 #[tokio::test]
@@ -330,10 +330,10 @@ async fn conditions_decide_who_is_asked() {
     assert_eq!(status, 201, "{made}");
     let mut client = world.client(Protocol::Http1, "harness").await;
     assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
-    assert_eq!(hook.asked(), ["/all", "/new", "/who"]);
+    assert_eq!(hook.take_paths(), ["/all", "/new", "/who"]);
     let changed = json!({"data": {"b": "2"}});
     client.patch(&format!("{CONFIG_MAPS}/a"), MERGE, &changed).await;
-    assert_eq!(hook.asked(), ["/all", "/who"]);
+    assert_eq!(hook.take_paths(), ["/all", "/who"]);
 
     let closed = vec![with("/closed", "Fail", "object.data.nothing == 'x'")];
     let (status, made) = configure(&world, "ValidatingWebhookConfiguration", closed).await;
@@ -342,7 +342,7 @@ async fn conditions_decide_who_is_asked() {
     let why = "configmaps \"b\" is forbidden: expression 'object.data.nothing == 'x'' resulted in error: \
                no such key: nothing";
     assert_eq!((status, &refused["message"]), (403, &json!(why)));
-    assert!(!hook.asked().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
+    assert!(!hook.take_paths().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
 }
 
 /// A webhook for one API of events also sees events that clients write through the other API, converted to its own API,

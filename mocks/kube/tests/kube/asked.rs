@@ -25,7 +25,7 @@ async fn until(world: &World, last: impl Fn(&RequestFact) -> bool) -> Vec<Reques
 }
 
 fn ended(fact: &RequestFact, verb: &str) -> bool {
-    fact.asked().verb == verb && fact.ended.is_some()
+    fact.parameters().verb == verb && fact.ended.is_some()
 }
 
 async fn life_of_a_watch(protocol: Protocol) {
@@ -49,7 +49,7 @@ async fn life_of_a_watch(protocol: Protocol) {
     let facts = until(&world, |fact| ended(fact, "watch")).await;
 
     let [list, opened, over] = facts.as_slice() else { panic!("{facts:#?}") };
-    let asked = list.asked();
+    let asked = list.parameters();
     assert_eq!(
         (asked.verb, &*asked.resource, asked.namespace.as_deref()),
         ("list", "packages.longhaul.dev", Some("default"))
@@ -57,7 +57,7 @@ async fn life_of_a_watch(protocol: Protocol) {
     assert_eq!((asked.limit, asked.labels.as_deref()), (Some(500), Some("a=b")));
     assert_eq!((list.record.status, list.about.revision, list.about.objects), (200, Some(start), 0));
     assert!(matches!(list.ended, Some((_, EndedBy::Server))), "{list:?}");
-    let asked = opened.asked();
+    let asked = opened.parameters();
     assert_eq!(
         (asked.verb, asked.revision, asked.bookmarks, asked.timeout_s),
         ("watch", Some(start.to_string()), true, Some(60))
@@ -112,7 +112,7 @@ async fn what_a_write_came_to_is_told_in_words() {
     let facts = until(&world, |fact| fact.record.path.contains("nowhere")).await;
     let said: Vec<(u16, &str, &str)> = facts
         .iter()
-        .filter(|fact| fact.asked().verb == "create")
+        .filter(|fact| fact.parameters().verb == "create")
         .map(|fact| {
             let said = fact.said.as_deref().unwrap();
             (fact.record.status, &*said.name, &*said.message)
@@ -141,7 +141,7 @@ async fn refusals_and_connections_are_told() {
     }
     let facts = until(&world, |fact| fact.number == 6).await;
     let told: Vec<_> =
-        facts.iter().map(|fact| (fact.asked().verb, fact.record.status, fact.about.error_code)).collect();
+        facts.iter().map(|fact| (fact.parameters().verb, fact.record.status, fact.about.error_code)).collect();
     let each = [("watch", 200, Some(410)), ("list", 404, None), ("", 200, None)];
     assert_eq!(told, [each, each].concat());
     let traffic = world.server.traffic("subject");

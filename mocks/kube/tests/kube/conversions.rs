@@ -44,7 +44,7 @@ impl Converted {
 
     /// The reviews that the conversion webhook got since the last call of this method: the wanted version, and the
     /// names of the objects.
-    fn asked(&self) -> Vec<(String, Vec<String>)> {
+    fn take_reviews(&self) -> Vec<(String, Vec<String>)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let reviews = self.hook.reviews();
         let rows = reviews.iter().map(|(uri, review)| {
@@ -165,10 +165,10 @@ async fn every_version_is_read_and_written() {
     assert_eq!(made["spec"], json!({"address": "h", "n": 7}));
     let there_and_back =
         [("test.dev/v1".to_owned(), vec!["a".to_owned()]), ("test.dev/v2".to_owned(), vec!["a".to_owned()])];
-    assert_eq!(it.asked(), there_and_back);
+    assert_eq!(it.take_reviews(), there_and_back);
     let (_, stored) = it.client.get(&format!("{V1}/a")).await;
     assert_eq!((&stored["apiVersion"], &stored["spec"]), (&json!("test.dev/v1"), &json!({"host": "h", "n": 7})));
-    assert_eq!(it.asked(), [], "what is stored so is not converted");
+    assert_eq!(it.take_reviews(), [], "what is stored so is not converted");
 
     let (_, patched) = it.client.patch(&format!("{V2}/a"), MERGE, &json!({"spec": {"address": "i"}})).await;
     assert_eq!((&patched["spec"]["address"], &patched["metadata"]["generation"]), (&json!("i"), &json!(2)));
@@ -185,12 +185,12 @@ async fn every_version_is_read_and_written() {
     assert_eq!(it.client.put(&format!("{V1}/a"), &next).await.0, 200);
     let (_, stale) = it.client.put(&format!("{V2}/a"), &applied).await;
     assert_eq!(stale["reason"], json!("Conflict"), "{stale}");
-    it.asked();
+    it.take_reviews();
 
     let rehearsal = foo(V2, "dry", json!({"address": "d"}));
     let (status, rehearsed) = it.client.post(&format!("{V2}?dryRun=All"), &rehearsal).await;
     assert_eq!((status, &rehearsed["spec"]), (201, &json!({"address": "d", "n": 7})));
-    assert_eq!(it.asked().len(), 2);
+    assert_eq!(it.take_reviews().len(), 2);
     let (_, gone) = it.client.delete(&format!("{V2}/a")).await;
     assert_eq!(gone["status"], json!("Success"), "{gone}");
     assert_eq!(it.client.get(&format!("{V1}/a")).await.0, 404);
@@ -202,11 +202,11 @@ async fn a_list_is_converted_in_few_reviews_and_a_watch_event_by_event() {
     for index in 0..150 {
         it.made(V1, &format!("f{index:03}"), json!({"host": "h"})).await;
     }
-    assert_eq!(it.asked(), []);
+    assert_eq!(it.take_reviews(), []);
     let (_, list) = it.client.get(V2).await;
     let items = list["items"].as_array().unwrap();
     assert!(items.len() == 150 && items.iter().all(|item| item["spec"]["address"] == "h"), "{list}");
-    assert_eq!(it.asked().iter().map(|(_, names)| names.len()).collect::<Vec<_>>(), [100, 50]);
+    assert_eq!(it.take_reviews().iter().map(|(_, names)| names.len()).collect::<Vec<_>>(), [100, 50]);
 
     let revision = list["metadata"]["resourceVersion"].as_str().unwrap();
     let path = format!("{V2}?watch=true&resourceVersion={revision}&labelSelector=on%3Dyes");
@@ -311,14 +311,14 @@ async fn what_was_stored_in_another_version_is_converted_too() {
     definition["spec"]["versions"][1]["storage"] = json!(true);
     let (_, mut moved) = it.client.put(&path, &definition).await;
     assert_eq!(moved["status"]["storedVersions"], json!(["v1", "v2"]), "{moved}");
-    it.asked();
+    it.take_reviews();
     assert_eq!(it.client.get(&format!("{V1}/a")).await.1["spec"]["host"], json!("h"));
-    assert_eq!(it.asked(), []);
+    assert_eq!(it.take_reviews(), []);
     assert_eq!(it.client.get(&format!("{V2}/a")).await.1["spec"]["address"], json!("h"));
     it.client.patch(&format!("{V2}/a"), MERGE, &json!({"spec": {"address": "i"}})).await;
-    it.asked();
+    it.take_reviews();
     assert_eq!(it.client.get(&format!("{V2}/a")).await.1["spec"]["address"], json!("i"));
-    assert_eq!(it.asked(), [], "a write migrates");
+    assert_eq!(it.take_reviews(), [], "a write migrates");
     assert_eq!(it.client.get(&format!("{V1}/a")).await.1["spec"]["host"], json!("i"));
     moved["spec"]["versions"].as_array_mut().unwrap().remove(0);
     let (status, refused) = it.client.put(&path, &moved).await;

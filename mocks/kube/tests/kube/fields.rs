@@ -66,7 +66,7 @@ async fn fields_that_come_twice_are_told_or_refused() {
 const JSON_PATCH: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-fn told(texts: &[&str]) -> Vec<String> {
+fn warning_headers(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| format!("299 - {text:?}")).collect()
 }
 
@@ -105,7 +105,7 @@ async fn patches_are_looked_at_before_and_after() {
         for warning in ["", "?fieldValidation=Warn"] {
             let path = format!("{one}{warning}");
             let (status, warnings, patched) = client.warned(Method::PATCH, &path, body.to_owned()).await;
-            assert_eq!((status, warnings), (200, told(said)), "{patched}");
+            assert_eq!((status, warnings), (200, warning_headers(said)), "{patched}");
         }
         let quiet = format!("{one}?fieldValidation=Ignore");
         let (status, warnings, _) = client.warned(Method::PATCH, &quiet, body.to_owned()).await;
@@ -129,7 +129,7 @@ async fn lines_of_yaml_that_come_twice_are_told_or_refused() {
     assert!(refused["message"].as_str().unwrap().ends_with(why), "{refused}");
     let (status, warnings, made) = client.warned(Method::POST, CONFIG_MAPS, body.to_owned()).await;
     let lines = [r#"line 5: key "name" already set in map"#, r#"line 8: key "data" already set in map"#];
-    assert_eq!((status, warnings), (201, told(&[lines[0], lines[1], r#"unknown field "odd""#])), "{made}");
+    assert_eq!((status, warnings), (201, warning_headers(&[lines[0], lines[1], r#"unknown field "odd""#])), "{made}");
     assert_eq!((&made["metadata"]["name"], &made["data"]), (&json!("b"), &json!({"k": "2"})));
 
     client.content_type = APPLY;
@@ -142,5 +142,5 @@ async fn lines_of_yaml_that_come_twice_are_told_or_refused() {
     );
     assert_eq!((status, &refused["message"]), (400, &json!(why)));
     let (status, warnings, _) = client.warned(Method::PATCH, &format!("{CONFIG_MAPS}/b?fieldManager=m"), intent).await;
-    assert_eq!((status, warnings), (200, told(&lines)));
+    assert_eq!((status, warnings), (200, warning_headers(&lines)));
 }

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::at::At;
 use super::causes::Refuse;
 use super::print::{Cells, NONE, Row, duration};
-use super::{Causes, Generation, Kind, Meaning, Part};
+use super::{Causes, Generation, Kind, Meaning, SubresourceFields};
 use crate::fields::{metadata, seconds};
 use crate::status::Cause;
 
 pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
-    parts: &[("approval", Part { write: write_approval, check: check_approval })],
+    parts: &[("approval", SubresourceFields { write: write_approval, check: check_approval })],
     carry_status: |value, old| decided(value, old),
     cells: CELLS,
     check,

@@ -21,7 +21,7 @@ pub struct Kind {
     /// The description of the kind for `kubectl explain`; may be empty.
     pub(crate) about: &'static str,
     /// `(subresource, part)`: the fields that a `PUT` of a subresource writes.
-    pub parts: &'static [(&'static str, Part)],
+    pub parts: &'static [(&'static str, SubresourceFields)],
     /// `(field, pointers)`: the fields that a field selector can name by another text than the path of the field's
     /// value. The first pointer with a value counts.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
@@ -104,7 +104,7 @@ pub struct Kind {
 
 /// Fields of an object that only a subresource writes.
 #[derive(Debug)]
-pub struct Part {
+pub struct SubresourceFields {
     /// Copies the fields from the second object, which the client sent, into the first object, which is stored.
     pub write: fn(&mut Value, &Value),
     /// Checks an update of the fields; the arguments are the new object and the old object.
@@ -286,7 +286,7 @@ impl Kind {
     }
 
     /// The fields of the object that only this subresource writes; `None` if there are no such fields.
-    pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
+    pub fn part(&self, subresource: Option<&str>) -> Option<&'static SubresourceFields> {
         self.parts.iter().find(|(name, _)| Some(*name) == subresource).map(|(_, part)| part)
     }
 }

@@ -6,13 +6,13 @@ mod whole;
 use serde_json::{Value, json};
 
 use super::print::{Cells, NONE, Row, age};
-use super::{Causes, Ending, Kind, Meaning, Part, pod_spec};
+use super::{Causes, Ending, Kind, Meaning, SubresourceFields, pod_spec};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
 pub(super) const POD: Kind = Kind {
     about: "One or more containers that run together on one node and share its network address.",
-    parts: &[("ephemeralcontainers", Part { write: write_ephemeral, check: check_ephemeral })],
+    parts: &[("ephemeralcontainers", SubresourceFields { write: write_ephemeral, check: check_ephemeral })],
     selectable_unset: &[("spec.hostNetwork", "false")],
     cells: CELLS,
     defaults,

@@ -21,13 +21,13 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
         (text.contains("--"), "must not contain consecutive hyphens"),
         (text.starts_with('-') || text.ends_with('-'), "must not begin or end with a hyphen"),
     ];
-    said(&faults)
+    reasons(&faults)
 }
 
 /// The errors in the name of an environment variable, which may be any printable text without `=`.
 pub(crate) fn variable_name(text: &str) -> Vec<String> {
     let printable = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
-    said(&[
+    reasons(&[
         (text.is_empty(), "environment variable name must be non-empty"),
         (
             !text.bytes().all(printable),
@@ -39,7 +39,7 @@ pub(crate) fn variable_name(text: &str) -> Vec<String> {
 /// The errors in a key of a `ConfigMap` or `Secret`.
 pub(crate) fn key(text: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    said(&[
+    reasons(&[
         (text.len() > 253, "must be no more than 253 characters"),
         (
             text.is_empty() || !text.bytes().all(plain),
@@ -54,14 +54,14 @@ pub(crate) fn key(text: &str) -> Vec<String> {
 
 pub(crate) fn header_name(text: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    said(&[(
+    reasons(&[(
         text.is_empty() || !text.bytes().all(plain),
         "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for \
          validation is '[-A-Za-z0-9]+')",
     )])
 }
 
-fn said(faults: &[(bool, &str)]) -> Vec<String> {
+fn reasons(faults: &[(bool, &str)]) -> Vec<String> {
     faults.iter().filter(|(is, _)| *is).map(|(_, why)| (*why).to_owned()).collect()
 }
 
@@ -131,13 +131,13 @@ mod tests {
 
     #[test]
     fn paths_stay_below_their_place() {
-        let said = |check: fn(&str, At<'_>, &mut Vec<Cause>), path: &str| {
+        let count = |check: fn(&str, At<'_>, &mut Vec<Cause>), path: &str| {
             let mut causes = Vec::new();
             check(path, At::from("p"), &mut causes);
             causes.len()
         };
-        assert_eq!([said(descending, "a/b"), said(descending, "/a"), said(descending, "/../a")], [0, 1, 2]);
-        assert_eq!([said(not_reserved, "..a"), said(not_reserved, "../a"), said(not_reserved, "a/..b")], [1, 1, 0]);
-        assert_eq!([said(no_backsteps, "/a/../b"), said(no_backsteps, "/a..")], [1, 0]);
+        assert_eq!([count(descending, "a/b"), count(descending, "/a"), count(descending, "/../a")], [0, 1, 2]);
+        assert_eq!([count(not_reserved, "..a"), count(not_reserved, "../a"), count(not_reserved, "a/..b")], [1, 1, 0]);
+        assert_eq!([count(no_backsteps, "/a/../b"), count(no_backsteps, "/a..")], [1, 0]);
     }
 }

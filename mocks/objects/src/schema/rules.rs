@@ -48,7 +48,7 @@ pub(super) struct Rule {
 /// Compiles the rules of a schema whose other keywords are valid.
 pub(super) fn compile(schema: &mut Schema, raw: &Value, at: &str) -> Vec<Cause> {
     let mut compiler = Compiler { causes: Vec::new(), rules: 0, patterns: 0 };
-    compiler.node(schema, Place { raw, at, is_object: true, loose: None });
+    compiler.node(schema, SchemaNode { raw, at, is_object: true, loose: None });
     let bounds = [(compiler.rules, RULES_MAX, "rules"), (compiler.patterns, PATTERNS_MAX, "patterns in rules")];
     match bounds.into_iter().find(|(count, most, _)| count > most) {
         Some((count, most, what)) => {
@@ -67,7 +67,7 @@ struct Compiler {
 
 /// A schema in a definition, with its path.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct SchemaNode<'p> {
     raw: &'p Value,
     at: &'p str,
     is_object: bool,
@@ -76,18 +76,18 @@ struct Place<'p> {
     loose: Option<&'p str>,
 }
 
-impl<'p> Place<'p> {
-    fn below<'c>(&self, raw: &'c Value, at: &'c str) -> Place<'c>
+impl<'p> SchemaNode<'p> {
+    fn below<'c>(&self, raw: &'c Value, at: &'c str) -> SchemaNode<'c>
     where
         'p: 'c,
     {
-        Place { raw, at, is_object: false, loose: self.loose }
+        SchemaNode { raw, at, is_object: false, loose: self.loose }
     }
 }
 
 impl Compiler {
     /// Compiles the schemas below `schema`, then `schema` itself; returns the declared type of the schema's values.
-    fn node(&mut self, schema: &mut Schema, mut place: Place<'_>) -> Option<Arc<Decl>> {
+    fn node(&mut self, schema: &mut Schema, mut place: SchemaNode<'_>) -> Option<Arc<Decl>> {
         place.is_object |= schema.embedded;
         let Some(decl) = self.decl(schema, place) else {
             self.undeclared(place);
@@ -100,7 +100,7 @@ impl Compiler {
     }
 
     /// The declared type of a schema; `None` if the schema has no type.
-    fn decl(&mut self, schema: &mut Schema, place: Place<'_>) -> Option<Decl> {
+    fn decl(&mut self, schema: &mut Schema, place: SchemaNode<'_>) -> Option<Decl> {
         Some(match schema.kind {
             Kind::IntOrString => Decl::Dyn,
             Kind::Boolean => Decl::Bool,
@@ -120,7 +120,7 @@ impl Compiler {
                     ListType::Atomic => (Order::Atomic, place.loose.or(Some(place.at))),
                 };
                 let at = format!("{}.items", place.at);
-                let below = Place { loose, ..place.below(&place.raw["items"], &at) };
+                let below = SchemaNode { loose, ..place.below(&place.raw["items"], &at) };
                 Decl::List { item: self.node(schema.items.as_deref_mut()?, below)?, order }
             }
             Kind::Object => self.object(schema, place)?,
@@ -128,7 +128,7 @@ impl Compiler {
         })
     }
 
-    fn object(&mut self, schema: &mut Schema, place: Place<'_>) -> Option<Decl> {
+    fn object(&mut self, schema: &mut Schema, place: SchemaNode<'_>) -> Option<Decl> {
         if let Additional::Like(like) = &mut schema.additional {
             let at = format!("{}.additionalProperties", place.at);
             let item = self.node(like, place.below(&place.raw["additionalProperties"], &at));
@@ -158,8 +158,8 @@ impl Compiler {
     }
 
     /// Refuses a rule in a schema without a declared type.
-    fn undeclared(&mut self, place: Place<'_>) {
-        let Place { raw, at, .. } = place;
+    fn undeclared(&mut self, place: SchemaNode<'_>) {
+        let SchemaNode { raw, at, .. } = place;
         if rules_of(raw).next().is_some() {
             let message = format!(
                 "Internal error: rule declared on schema that does not support validation rules type: '{}' \
@@ -171,8 +171,8 @@ impl Compiler {
         }
     }
 
-    fn rules(&mut self, schema: &Schema, decl: &Arc<Decl>, place: Place<'_>) -> Vec<Rule> {
-        let Place { raw, at, loose, .. } = place;
+    fn rules(&mut self, schema: &Schema, decl: &Arc<Decl>, place: SchemaNode<'_>) -> Vec<Rule> {
+        let SchemaNode { raw, at, loose, .. } = place;
         let mut list = Vec::new();
         let below = raw["allOf"].as_array().into_iter().flatten().enumerate();
         let all_of = below.flat_map(|(index, part)| {

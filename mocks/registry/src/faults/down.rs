@@ -19,7 +19,7 @@ use super::{Behaviour, How, Inner, Kind};
 pub(super) struct Down;
 
 /// Whether and how a new connection is served.
-pub(crate) enum Door {
+pub(crate) enum Acceptance {
     /// The connection is served, until a fault ends it.
     Open(Arc<Line>),
     /// The connection is closed at once, by RST or FIN.
@@ -119,7 +119,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn admit(&mut self, peer: SocketAddr, now_us: u64) -> Door {
+    pub(super) fn admit(&mut self, peer: SocketAddr, now_us: u64) -> Acceptance {
         for index in 0..self.table.entries.len() {
             let entry = &self.table.entries[index];
             if !entry.active || entry.fault.name != Name::RegistryDown || !self.table.picks(index) {
@@ -127,9 +127,9 @@ impl Inner {
             }
             let (how, over) = self.how(index);
             self.table.hit(index, now_us, format!("new connection from {peer} {}", past(how)));
-            return if how == How::Hang { Door::Silent(over) } else { Door::Shut(how) };
+            return if how == How::Hang { Acceptance::Silent(over) } else { Acceptance::Shut(how) };
         }
-        Door::Open(self.lines.open(peer))
+        Acceptance::Open(self.lines.open(peer))
     }
 
     fn how(&self, index: usize) -> (How, CancellationToken) {

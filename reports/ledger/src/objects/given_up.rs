@@ -76,7 +76,6 @@ impl Objects {
         self.collapsed -= collapsed;
         tally.count(if is_queued { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
         tally.counts.queued += if is_queued { collapsed } else { 0 };
-        tally.unnamed += collapsed;
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
         let pending = std::mem::take(&mut object.pending);

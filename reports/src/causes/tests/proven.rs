@@ -120,7 +120,7 @@ fn a_cause_that_nothing_proves_is_not_known() {
     }
 }
 
-fn asked(rows: Vec<RequestRow>) -> Conduct {
+fn conduct_of(rows: Vec<RequestRow>) -> Conduct {
     let mut example = Example::clean();
     example.intervals.iter_mut().for_each(|row| row.events.observations = 0);
     example.requests = Some(rows);
@@ -137,11 +137,11 @@ fn lease(t_ms: u64, verb: Verb, status: u16) -> RequestRow {
 #[test]
 fn who_never_led_says_why() {
     let pairs = (1..4).flat_map(|at| [lease(at * 2000, Verb::Get, 404), lease(at * 2000 + 1, Verb::Create, 404)]);
-    let refused = asked(pairs.collect()).never_led.unwrap();
+    let refused = conduct_of(pairs.collect()).never_led.unwrap();
     let text = "the subject never became the leader: its Lease in the namespace `system` was refused 3 times with 404 (namespaces \
         \"system\" not found)";
     assert_eq!(refused, text);
-    let held = asked((1..9).map(|at| lease(at * 2000, Verb::Get, 200)).collect()).never_led.unwrap();
+    let held = conduct_of((1..9).map(|at| lease(at * 2000, Verb::Get, 200)).collect()).never_led.unwrap();
     assert_eq!(
         held,
         "the subject never became the leader: it read the Lease system/leader 8 times and never took it, so another process holds it"
@@ -151,16 +151,16 @@ fn who_never_led_says_why() {
     assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), says(Cause::NeverLed, &held));
     // A subject that took the Lease, or that acts like a leader, is a leader.
     let took = vec![lease(2000, Verb::Get, 404), lease(2001, Verb::Create, 404), lease(4000, Verb::Create, 201)];
-    assert_eq!(asked(took).never_led, None);
+    assert_eq!(conduct_of(took).never_led, None);
     let works = RequestRow { resource: "configmaps".into(), ..lease(5000, Verb::Patch, 200) };
-    assert_eq!(asked(vec![lease(2001, Verb::Create, 404), works]).never_led, None);
-    assert_eq!(asked(vec![]).never_led, None);
+    assert_eq!(conduct_of(vec![lease(2001, Verb::Create, 404), works]).never_led, None);
+    assert_eq!(conduct_of(vec![]).never_led, None);
 }
 
 #[test]
 fn who_asked_for_nothing_at_all_is_said_to_have() {
-    let conduct = asked(vec![]);
-    assert!(conduct.is_silent && !asked(vec![lease(1, Verb::Get, 200)]).is_silent);
+    let conduct = conduct_of(vec![]);
+    assert!(conduct.is_silent && !conduct_of(vec![lease(1, Verb::Get, 200)]).is_silent);
     let silent = says(Cause::Silent, "the subject sent no request at all");
     assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), silent);
 }

@@ -37,10 +37,10 @@ fn text(kinds: &[Siblings], excess: u64) -> String {
             format!("{} of {} {} had too many {}", count(kind.excess), count(kind.parents), kind.of, kind.resource)
         })
         .collect();
-    format!("{}; first: {}.", many.join(", "), told(kind, first))
+    format!("{}; first: {}.", many.join(", "), example_text(kind, first))
 }
 
-fn told(kind: &Siblings, one: &TooMany) -> String {
+fn example_text(kind: &Siblings, one: &TooMany) -> String {
     let how_long = match one.to_ms {
         Some(to_ms) => format!("for {}", millis(to_ms.saturating_sub(one.from_ms))),
         None => "until the end".to_owned(),

@@ -1,6 +1,6 @@
 //! Tests of `children.excess` with parents that had too many children.
 
-use crate::example::{Example, Judged as _};
+use crate::example::{self, judgement_of_objects};
 use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Objects, Orphaned, Siblings, TooMany};
 
@@ -24,40 +24,34 @@ fn kind(excess: u64) -> Siblings {
     }
 }
 
-fn judged(siblings: Vec<Siblings>, budgets: Option<&str>) -> Judgement {
-    let mut example = Example::clean();
-    if let Some(budgets) = budgets {
-        example.manifest.budgets = serde_json::from_str(budgets).unwrap();
-    }
-    example.objects = Some(Objects { siblings, ..Objects::default() });
-    example.judged()
+fn judgement_of(siblings: Vec<Siblings>, budgets: Option<&str>) -> Judgement {
+    judgement_of_objects(Some(Objects { siblings, ..Objects::default() }), budgets)
 }
 
-fn said(judgement: &Judgement) -> (Verdict, &str) {
-    said_of(judgement, "children.excess")
+fn finding(judgement: &Judgement) -> (Verdict, &str) {
+    finding_of(judgement, "children.excess")
 }
 
-fn said_of<'a>(judgement: &'a Judgement, budget: &str) -> (Verdict, &'a str) {
-    let found = judgement.findings.iter().find(|finding| finding.budget == budget);
-    found.map_or((Verdict::Pass, ""), |finding| (finding.verdict, finding.text.as_str()))
+fn finding_of<'a>(judgement: &'a Judgement, budget: &str) -> (Verdict, &'a str) {
+    example::finding(judgement, budget).unwrap_or((Verdict::Pass, ""))
 }
 
 #[test]
 fn too_many_for_a_moment_are_too_many() {
-    let judgement = judged(vec![kind(3)], None);
+    let judgement = judgement_of(vec![kind(3)], None);
     let text = "3 of 50 caches.example.com had too many configmaps; first: n/a had 2 configmaps instead of 1 at 12 s, for 400 ms (a-4fzt, a-9x2b).";
-    assert_eq!(said(&judgement), (Verdict::Fail, text));
+    assert_eq!(finding(&judgement), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Excess][..]));
-    assert_eq!(said(&judged(vec![kind(3)], Some(r#"{"children": {"excess": 3}}"#))).0, Verdict::Pass);
-    assert_eq!(said(&judged(vec![kind(0), kind(1)], None)).0, Verdict::Fail, "each kind counts");
+    assert_eq!(finding(&judgement_of(vec![kind(3)], Some(r#"{"children": {"excess": 3}}"#))).0, Verdict::Pass);
+    assert_eq!(finding(&judgement_of(vec![kind(0), kind(1)], None)).0, Verdict::Fail, "each kind counts");
 }
 
 #[test]
 fn who_makes_what_it_should_passes() {
-    let judgement = judged(vec![kind(0)], None);
+    let judgement = judgement_of(vec![kind(0)], None);
     let text = "no object had too many children at any time (60 configmaps of 50 caches.example.com).";
-    assert_eq!((judgement.verdict, said(&judgement)), (Verdict::Pass, (Verdict::Pass, text)));
-    assert_eq!(said(&judged(Vec::new(), None)), (Verdict::Pass, ""), "a scenario without children");
+    assert_eq!((judgement.verdict, finding(&judgement)), (Verdict::Pass, (Verdict::Pass, text)));
+    assert_eq!(finding(&judgement_of(Vec::new(), None)), (Verdict::Pass, ""), "a scenario without children");
 }
 
 #[test]
@@ -65,14 +59,14 @@ fn what_was_not_seen_decides_nothing() {
     let why = "the watch of configmaps had a hole from 12 s to 13 s";
     let unread = |excess| Siblings { unread: Some(why.into()), ..kind(excess) };
     for budgets in [None, Some(r#"{"children": {"excess": 0}}"#)] {
-        let judgement = judged(vec![unread(0)], budgets);
-        let (verdict, text) = said(&judgement);
+        let judgement = judgement_of(vec![unread(0)], budgets);
+        let (verdict, text) = finding(&judgement);
         assert!(verdict == Verdict::Inconclusive && text.contains(why), "{text}");
-        assert_eq!(said_of(&judgement, "children.orphaned").0, Verdict::Inconclusive);
+        assert_eq!(finding_of(&judgement, "children.orphaned").0, Verdict::Inconclusive);
         assert_eq!(judgement.verdict, Verdict::Inconclusive);
         assert!(judgement.reason.contains(why), "{}", judgement.reason);
     }
-    assert_eq!(said(&judged(vec![unread(1)], None)).0, Verdict::Fail, "what was seen is said");
+    assert_eq!(finding(&judgement_of(vec![unread(1)], None)).0, Verdict::Fail, "what was seen is said");
 }
 
 fn orphaned(orphaned: u64) -> Siblings {
@@ -87,15 +81,15 @@ fn orphaned(orphaned: u64) -> Siblings {
 
 #[test]
 fn a_child_without_an_owner_that_outlives_its_parent_is_named() {
-    let judgement = judged(vec![orphaned(3)], None);
+    let judgement = judgement_of(vec![orphaned(3)], None);
     let text = "3 configmaps without an owner reference outlive their parents, so no garbage collector deletes them, and the subject did \
         not either: configmaps n/a-config (known by its name) still exists 42 s after caches.example.com n/a was deleted.";
-    assert_eq!(said_of(&judgement, "children.orphaned"), (Verdict::Fail, text));
+    assert_eq!(finding_of(&judgement, "children.orphaned"), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Orphaned][..]));
-    assert_eq!(said(&judgement).0, Verdict::Pass, "they are not too many");
-    let allowed = judged(vec![orphaned(3)], Some(r#"{"children": {"orphaned": 3}}"#));
-    assert_eq!(said_of(&allowed, "children.orphaned").0, Verdict::Pass);
-    let clean = judged(vec![orphaned(0)], None);
+    assert_eq!(finding(&judgement).0, Verdict::Pass, "they are not too many");
+    let allowed = judgement_of(vec![orphaned(3)], Some(r#"{"children": {"orphaned": 3}}"#));
+    assert_eq!(finding_of(&allowed, "children.orphaned").0, Verdict::Pass);
+    let clean = judgement_of(vec![orphaned(0)], None);
     let text = "no child without an owner reference outlived its parent.";
-    assert_eq!(said_of(&clean, "children.orphaned"), (Verdict::Pass, text));
+    assert_eq!(finding_of(&clean, "children.orphaned"), (Verdict::Pass, text));
 }

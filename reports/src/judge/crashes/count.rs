@@ -29,7 +29,7 @@ impl Rule for Most {
 /// A text about the last crash, with the last lines that the process printed.
 fn text(record: &Record, last: &CrashRow) -> String {
     let times = counted(last.number, "time");
-    let each: Vec<String> = record.crashes.iter().take(TOLD_MAX).map(told).collect();
+    let each: Vec<String> = record.crashes.iter().take(TOLD_MAX).map(crash_text).collect();
     let more = match last.number.saturating_sub(each.len() as u64) {
         0 => String::new(),
         more => format!(", and {} more, the last at {}", count(more), millis(last.t_ms)),
@@ -42,7 +42,7 @@ fn text(record: &Record, last: &CrashRow) -> String {
     format!("the subject ended by itself {times}: {}{more}.{worst}{away} Its last words: {words}", each.join(", "))
 }
 
-fn told(row: &CrashRow) -> String {
+fn crash_text(row: &CrashRow) -> String {
     let who = row.process.as_ref().map(|name| format!("`{name}` ")).unwrap_or_default();
     format!("{who}at {} with {} after {}", millis(row.t_ms), row.status, millis(row.ran_ms))
 }
@@ -52,7 +52,7 @@ mod tests {
     use crate::example::{Example, Judged as _};
     use crate::judge::{self, Judgement, Verdict};
 
-    fn judged(times_ms: &[u64], budgets: &str) -> Judgement {
+    fn judgement_of(times_ms: &[u64], budgets: &str) -> Judgement {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
         example.crash(times_ms);
@@ -66,26 +66,26 @@ mod tests {
     /// Without a budget, a subject with `restart` fails if it crashes. A budget for crashes can allow them.
     #[test]
     fn a_crash_fails_unless_it_is_allowed() {
-        let clean = judged(&[], "{}");
+        let clean = judgement_of(&[], "{}");
         assert_eq!((clean.verdict, verdicts(&clean, "crashes.max")), (Verdict::Pass, vec![Verdict::Pass]));
-        let once = judged(&[40_000], "{}");
+        let once = judgement_of(&[40_000], "{}");
         assert_eq!((once.verdict, verdicts(&once, "crashes.max")), (Verdict::Fail, vec![Verdict::Fail]));
         assert_eq!(once.words, [judge::Word::Crashed]);
         assert!(once.reason.contains("1 time: at 40 s with exit status: 3 after 900 ms"), "{}", once.reason);
         let text = &once.findings.iter().find(|one| one.budget == "crashes.max").unwrap().text;
         assert!(text.ends_with("Its last words: out of patience"), "{text}");
-        let allowed = judged(&[40_000], r#"{"crashes": {"max": 1}}"#);
+        let allowed = judgement_of(&[40_000], r#"{"crashes": {"max": 1}}"#);
         assert_eq!(allowed.verdict, Verdict::Pass, "{:?}", allowed.findings);
         assert!(verdicts(&allowed, "crashes.loops").is_empty());
     }
 
     #[test]
     fn a_loop_has_its_name_and_its_limit() {
-        let looped = judged(&[40_000, 42_000, 45_000], r#"{"crashes": {"max": 9, "loops": 0}}"#);
+        let looped = judgement_of(&[40_000, 42_000, 45_000], r#"{"crashes": {"max": 9, "loops": 0}}"#);
         assert_eq!(verdicts(&looped, "crashes.loops"), [Verdict::Fail]);
         let text = &looped.findings.iter().find(|one| one.budget == "crashes.max").unwrap().text;
         assert!(text.contains("CrashLoopBackOff: the subject ended 3 times in 5 s"), "{text}");
-        let once = judged(&[40_000], r#"{"crashes": {"max": 9, "loops": 0}}"#);
+        let once = judgement_of(&[40_000], r#"{"crashes": {"max": 9, "loops": 0}}"#);
         assert_eq!(verdicts(&once, "crashes.loops"), [Verdict::Pass]);
     }
 
@@ -94,14 +94,14 @@ mod tests {
     #[test]
     fn growth_is_not_judged_across_a_crash() {
         let memory = r#""memory": {"growth": "1MiB/h"}, "threads": {"growth": 9}"#;
-        let failed = judged(&[40_000], &format!("{{{memory}}}"));
+        let failed = judgement_of(&[40_000], &format!("{{{memory}}}"));
         assert_eq!(failed.verdict, Verdict::Fail, "{:?}", failed.findings);
         assert_eq!(verdicts(&failed, "memory.growth"), [Verdict::Inconclusive]);
-        let allowed = judged(&[40_000], &format!(r#"{{{memory}, "crashes": {{"max": 1}}}}"#));
+        let allowed = judgement_of(&[40_000], &format!(r#"{{{memory}, "crashes": {{"max": 1}}}}"#));
         assert_eq!(verdicts(&allowed, "memory.growth"), [Verdict::Inconclusive]);
         assert_eq!(verdicts(&allowed, "threads.growth"), [Verdict::Inconclusive]);
         // A crash in the warm-up does not affect later samples.
-        let early = judged(&[10_000], &format!(r#"{{{memory}, "crashes": {{"max": 1}}}}"#));
+        let early = judgement_of(&[10_000], &format!(r#"{{{memory}, "crashes": {{"max": 1}}}}"#));
         let text = |judgement: &Judgement| {
             judgement.findings.iter().find(|one| one.budget == "memory.growth").unwrap().text.clone()
         };

@@ -5,9 +5,9 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
 
-pub(super) struct Asked;
+pub(super) struct EveryVersion;
 
-impl Rule for Asked {
+impl Rule for EveryVersion {
     const EXAMPLE: Option<&'static str> = Some("latest");
     // A required version that was superseded without being observed.
     const WORD: Option<Word> = Some(Word::Missed);
@@ -33,7 +33,7 @@ fn judge(counts: &EventCounts, delivery: Delivery, findings: &mut Findings) {
         (Verdict::Fail, format!("{versions} superseded before an observation, but the scenario demands every version."))
     };
     findings.push(
-        Name::of::<Asked>(),
+        Name::of::<EveryVersion>(),
         verdict,
         format!("{} coalesced", count(counts.coalesced)),
         "every version",

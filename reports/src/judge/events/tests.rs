@@ -34,11 +34,11 @@ fn state() -> EndState {
     }
 }
 
-fn judged(state: Option<EndState>) -> Judgement {
-    judged_with(state, None)
+fn judgement_of(state: Option<EndState>) -> Judgement {
+    judgement_with(state, None)
 }
 
-fn judged_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
+fn judgement_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
     let mut example = Example::clean();
     let events = example.manifest.budgets.events.as_mut().unwrap();
     (events.converged, events.restored) = (Some(true), Some(true));
@@ -58,14 +58,14 @@ fn judged_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
 
 /// The findings that did not pass, with their texts.
 fn fired(state: Option<EndState>) -> Vec<String> {
-    let judgement = judged(state);
+    let judgement = judgement_of(state);
     let texts = judgement.crossed().into_iter();
     texts.map(|finding| format!("{} {}: {}", finding.budget, finding.verdict.word(), finding.text)).collect()
 }
 
 #[test]
 fn a_subject_that_converged_passes_and_says_by_what() {
-    let judgement = judged(Some(state()));
+    let judgement = judgement_of(Some(state()));
     assert_eq!(judgement.crossed().len(), 0, "{:?}", judgement.crossed());
     let text = |budget: &str| {
         let found = judgement.findings.iter().find(|finding| finding.budget == budget);
@@ -189,7 +189,7 @@ fn all_children_that_drifted_are_told_of() {
 #[test]
 fn drift_that_the_churn_may_have_repaired_proves_nothing() {
     let fired = |drift| {
-        let judgement = judged_with(Some(state()), Some(drift));
+        let judgement = judgement_with(Some(state()), Some(drift));
         let restored = judgement.findings.iter().find(|finding| finding.budget == "events.restored").unwrap();
         (restored.verdict, restored.text.clone())
     };

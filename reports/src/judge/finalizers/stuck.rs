@@ -11,7 +11,7 @@ use facts::{BACK_OFF_MAX_MS, back_off_ms, longest_back_off_ms};
 
 use crate::budgets::Events;
 use crate::judge::rule::{Findings, Name, Rule, Section, Verdict, Word};
-use crate::record::{Hanging, Held, PutOn, Record, Refusals};
+use crate::record::{Hanging, PutOn, Record, Refusals, StuckFinalizer};
 use crate::words::{count, counted, millis};
 
 /// The shortest default deadline of an observation, in milliseconds, for a record without intervals.
@@ -27,11 +27,11 @@ impl Rule for Stuck {
 
     fn judge(record: &Record, hanging: &&Hanging, limit: &u64, findings: &mut Findings) {
         let deadline_ms = record.intervals.last().map_or(DEADLINE_MIN_MS, |row| row.deadline_ms);
-        let (waiting, charged): (Vec<Held>, Vec<Held>) =
+        let (waiting, charged): (Vec<StuckFinalizer>, Vec<StuckFinalizer>) =
             hanging.held.iter().cloned().partition(|row| row.by == PutOn::Subject && waits(row, hanging.read_ms));
         let hanging = &Hanging { held: charged, ..(*hanging).clone() };
         let (verdict, stuck, text) = judge(hanging, deadline_ms, *limit);
-        waiting.first().into_iter().for_each(|first| findings.note(told(&waiting, first)));
+        waiting.first().into_iter().for_each(|first| findings.note(wait_text(&waiting, first)));
         // A subject that missed the deletion cannot remove its finalizer. If at least as many versions were missed,
         // that is one failure and not two, unless the scenario sets this budget.
         let is_asked = record.manifest.budgets.finalizers.as_ref().is_some_and(|budget| budget.stuck.is_some());
@@ -47,7 +47,7 @@ impl Rule for Stuck {
 }
 
 /// Whether a client with client-go's back-off may still wait for its next try.
-fn waits(row: &Held, read_ms: u64) -> bool {
+fn waits(row: &StuckFinalizer, read_ms: u64) -> bool {
     row.refusals.as_ref().is_some_and(|refusals| {
         let known = longest_back_off_ms(refusals.times);
         read_ms.saturating_sub(refusals.last_ms) < known.max(doubled_ms(refusals).unwrap_or(0))
@@ -59,7 +59,7 @@ fn doubled_ms(refusals: &Refusals) -> Option<u64> {
     refusals.wait_ms.map(|wait| wait.saturating_add(wait / 4).min(BACK_OFF_MAX_MS))
 }
 
-fn told(waiting: &[Held], first: &Held) -> String {
+fn wait_text(waiting: &[StuckFinalizer], first: &StuckFinalizer) -> String {
     let refusals = first.refusals.clone().unwrap_or_default();
     let known = back_off_ms(refusals.times);
     let wait = match doubled_ms(&refusals).filter(|wait| *wait > known) {
@@ -81,9 +81,11 @@ fn told(waiting: &[Held], first: &Held) -> String {
 
 fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, String) {
     let overdue = |by: PutOn| hanging.held.iter().filter(move |row| row.by == by && row.for_ms > deadline_ms);
-    let objects =
-        |rows: &[&Held]| rows.iter().map(|row| (&row.resource, &row.object)).collect::<BTreeSet<_>>().len() as u64;
-    let (own, told): (Vec<&Held>, Vec<&Held>) = (overdue(PutOn::Subject).collect(), overdue(PutOn::Scenario).collect());
+    let objects = |rows: &[&StuckFinalizer]| {
+        rows.iter().map(|row| (&row.resource, &row.object)).collect::<BTreeSet<_>>().len() as u64
+    };
+    let (own, told): (Vec<&StuckFinalizer>, Vec<&StuckFinalizer>) =
+        (overdue(PutOn::Subject).collect(), overdue(PutOn::Scenario).collect());
     let stuck = objects(&own);
     if let Some(first) = own.first().filter(|_| stuck > limit) {
         let hang = if stuck == 1 { "hangs" } else { "hang" };
@@ -100,7 +102,7 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
             millis(deadline_ms)
         );
         // A controller that failed at each earlier try, perhaps without a write, waits longer than a run of a minute.
-        let is_refused = |row: &&Held| row.refusals.is_some();
+        let is_refused = |row: &&StuckFinalizer| row.refusals.is_some();
         if own.iter().all(is_refused) && stuck.saturating_mul(FEW) <= hanging.refused {
             let text = format!(
                 "{text} Its last write was refused, as were writes of {} other objects, which do not hang. After further failures a controller on client-go \
@@ -143,6 +145,6 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
     (Verdict::Pass, stuck, text)
 }
 
-fn manager(row: &Held) -> String {
+fn manager(row: &StuckFinalizer) -> String {
     row.manager.as_ref().map(|manager| format!(" (put on by `{manager}`)")).unwrap_or_default()
 }

@@ -1,11 +1,11 @@
 //! Tests of `finalizers.stuck` with objects that are stuck in their deletion.
 
-use crate::example::{Example, Judged as _};
+use crate::example::{self, judgement_of_objects};
 use crate::judge::{Judgement, Verdict, Word};
-use crate::record::{Hanging, Held, Objects, PutOn, Refusals};
+use crate::record::{Hanging, Objects, PutOn, Refusals, StuckFinalizer};
 
-fn held(object: &str, by: PutOn, for_ms: u64) -> Held {
-    Held {
+fn held(object: &str, by: PutOn, for_ms: u64) -> StuckFinalizer {
+    StuckFinalizer {
         resource: "packages.longhaul.dev".into(),
         object: object.into(),
         finalizer: "example.com/cleanup".into(),
@@ -16,39 +16,33 @@ fn held(object: &str, by: PutOn, for_ms: u64) -> Held {
     }
 }
 
-fn refused(times: u64, last_ms: u64) -> Held {
+fn refused(times: u64, last_ms: u64) -> StuckFinalizer {
     let refusals = Some(Refusals { times, last_ms, status: 409, wait_ms: None });
-    Held { refusals, ..held("n/a", PutOn::Subject, 42_000) }
+    StuckFinalizer { refusals, ..held("n/a", PutOn::Subject, 42_000) }
 }
 
-fn judged(held: Vec<Held>, budgets: Option<&str>) -> Judgement {
-    judged_of(Hanging { held, ..Hanging::default() }, budgets)
+fn judgement_of(held: Vec<StuckFinalizer>, budgets: Option<&str>) -> Judgement {
+    judgement_with(Hanging { held, ..Hanging::default() }, budgets)
 }
 
-fn judged_of(hanging: Hanging, budgets: Option<&str>) -> Judgement {
-    let mut example = Example::clean();
-    if let Some(budgets) = budgets {
-        example.manifest.budgets = serde_json::from_str(budgets).unwrap();
-    }
+fn judgement_with(hanging: Hanging, budgets: Option<&str>) -> Judgement {
     let hanging = Hanging { read_ms: 159_000, objects: 500, ..hanging };
-    example.objects = Some(Objects { hanging: Some(hanging), ..Objects::default() });
-    example.judged()
+    judgement_of_objects(Some(Objects { hanging: Some(hanging), ..Objects::default() }), budgets)
 }
 
-fn said(judgement: &Judgement) -> (Verdict, &str) {
-    let found = judgement.findings.iter().find(|finding| finding.budget == "finalizers.stuck").unwrap();
-    (found.verdict, &found.text)
+fn finding(judgement: &Judgement) -> (Verdict, &str) {
+    example::finding(judgement, "finalizers.stuck").unwrap()
 }
 
 #[test]
 fn a_finalizer_that_never_goes_is_named_with_object_and_time() {
-    let judgement = judged(vec![held("n/a", PutOn::Subject, 42_000), held("n/b", PutOn::Subject, 30_000)], None);
+    let judgement = judgement_of(vec![held("n/a", PutOn::Subject, 42_000), held("n/b", PutOn::Subject, 30_000)], None);
     let text = "2 objects hang in deletion with a finalizer of the subject: packages.longhaul.dev n/a is held by `example.com/cleanup` (put on by \
         `manager`) since 42 s (younger deletions than 5 s do not count).";
-    assert_eq!(said(&judgement), (Verdict::Fail, text));
+    assert_eq!(finding(&judgement), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Stuck][..]));
-    let allowed = judged(vec![held("n/a", PutOn::Subject, 42_000)], Some(r#"{"finalizers": {"stuck": 1}}"#));
-    assert_eq!(said(&allowed).0, Verdict::Pass);
+    let allowed = judgement_of(vec![held("n/a", PutOn::Subject, 42_000)], Some(r#"{"finalizers": {"stuck": 1}}"#));
+    assert_eq!(finding(&allowed).0, Verdict::Pass);
 }
 
 #[test]
@@ -64,8 +58,8 @@ fn what_is_nobodys_fault_is_not_charged() {
             "none of 500 objects hangs in deletion with a finalizer of the subject.",
         ),
     ] {
-        let judgement = judged(held, None);
-        assert_eq!((judgement.verdict, said(&judgement)), (Verdict::Pass, (Verdict::Pass, text)));
+        let judgement = judgement_of(held, None);
+        assert_eq!((judgement.verdict, finding(&judgement)), (Verdict::Pass, (Verdict::Pass, text)));
     }
 }
 
@@ -73,25 +67,25 @@ fn what_is_nobodys_fault_is_not_charged() {
 /// finalizer from the template is reported and not judged.
 #[test]
 fn a_finalizer_of_the_template_is_said_and_not_decided() {
-    let judgement = judged(vec![held("n/a", PutOn::Scenario, 42_000)], None);
-    let (verdict, text) = said(&judgement);
+    let judgement = judgement_of(vec![held("n/a", PutOn::Scenario, 42_000)], None);
+    let (verdict, text) = finding(&judgement);
     assert!(verdict == Verdict::Inconclusive && text.contains("otherwise remove it from the template"), "{text}");
-    let both = judged(vec![held("n/a", PutOn::Scenario, 42_000), held("n/b", PutOn::Subject, 42_000)], None);
-    assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
+    let both = judgement_of(vec![held("n/a", PutOn::Scenario, 42_000), held("n/b", PutOn::Subject, 42_000)], None);
+    assert_eq!(finding(&both).0, Verdict::Fail, "what is certain decides");
 }
 
 /// After many refusals a correct controller still waits. One refused write does not excuse a wait of half a minute. In
 /// the test, the objects are read at 159 s.
 #[test]
 fn who_was_refused_many_times_may_still_be_waiting() {
-    let waiting = judged(vec![refused(14, 130_000)], None);
-    assert_eq!((waiting.verdict, said(&waiting).0), (Verdict::Pass, Verdict::Pass));
+    let waiting = judgement_of(vec![refused(14, 130_000)], None);
+    assert_eq!((waiting.verdict, finding(&waiting).0), (Verdict::Pass, Verdict::Pass));
     let note = "1 object hangs in deletion with a finalizer of the subject, which is not charged: packages.longhaul.dev n/a was refused (status 409) 14 times in a \
         row, last at 2 min 10 s, and a controller on client-go may wait 1 min 21 s before it tries again.";
     assert!(waiting.notes.iter().any(|said| said == note), "{:?}", waiting.notes);
     for charged in [refused(1, 130_000), refused(8, 130_000), refused(10, 0), refused(999_999, 0)] {
         let is_charged = charged.refusals.as_ref().is_some_and(|refusals| refusals.times < 100);
-        assert_eq!(judged(vec![charged], None).verdict == Verdict::Fail, is_charged);
+        assert_eq!(judgement_of(vec![charged], None).verdict == Verdict::Fail, is_charged);
     }
 }
 
@@ -99,17 +93,18 @@ fn who_was_refused_many_times_may_still_be_waiting() {
 /// If five of forty hang, the subject forgets refused writes.
 #[test]
 fn a_single_refused_object_among_many_is_not_decided() {
-    let of = |held: Vec<Held>, refused: u64| judged_of(Hanging { held, refused, ..Hanging::default() }, None);
+    let of =
+        |held: Vec<StuckFinalizer>, refused: u64| judgement_with(Hanging { held, refused, ..Hanging::default() }, None);
     let one = || vec![refused(1, 100_000)];
     let few = of(one(), 40);
-    let (verdict, text) = said(&few);
+    let (verdict, text) = finding(&few);
     assert_eq!(verdict, Verdict::Inconclusive, "{text}");
     let end = "as were writes of 39 other objects, which do not hang. After further failures a controller on client-go waits up to 16 min 40 s; a longer drain decides.";
     assert!(text.ends_with(end), "{text}");
-    assert_eq!(said(&of(one(), 8)).0, Verdict::Fail);
-    let five = (0..5).map(|at| Held { object: format!("n/{at}"), ..refused(1, 100_000) }).collect();
-    assert_eq!(said(&of(five, 40)).0, Verdict::Fail);
-    assert_eq!(said(&of(vec![held("n/b", PutOn::Subject, 42_000)], 40)).0, Verdict::Fail, "no write was refused");
+    assert_eq!(finding(&of(one(), 8)).0, Verdict::Fail);
+    let five = (0..5).map(|at| StuckFinalizer { object: format!("n/{at}"), ..refused(1, 100_000) }).collect();
+    assert_eq!(finding(&of(five, 40)).0, Verdict::Fail);
+    assert_eq!(finding(&of(vec![held("n/b", PutOn::Subject, 42_000)], 40)).0, Verdict::Fail, "no write was refused");
 }
 
 /// A controller that fails at each try without a refused write doubles its pauses, and is refused once after that.
@@ -118,7 +113,7 @@ fn a_client_whose_pauses_doubled_may_still_be_waiting() {
     let doubled = |wait_ms: u64, last_ms: u64| {
         let mut row = refused(1, last_ms);
         row.refusals.as_mut().unwrap().wait_ms = Some(wait_ms);
-        judged(vec![row], None)
+        judgement_of(vec![row], None)
     };
     let waiting = doubled(41_000, 118_000);
     assert_eq!(waiting.verdict, Verdict::Pass);

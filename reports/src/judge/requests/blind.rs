@@ -2,7 +2,7 @@
 
 use units::Span;
 
-use super::Asked;
+use super::SubjectRequests;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::millis;
@@ -26,18 +26,18 @@ impl Rule for Blind {
     const EXAMPLE: Option<&'static str> = Some("5s");
     const WORD: Option<Word> = Some(Word::Blind);
 
-    fn judge(record: &Record, asked: &Asked, limit: &Span, findings: &mut Findings) {
+    fn judge(record: &Record, asked: &SubjectRequests, limit: &Span, findings: &mut Findings) {
         judge(record, asked, *limit, findings);
     }
 }
 
 /// The longest time without a list or watch of a judged resource, in milliseconds.
 pub(crate) fn longest_ms(record: &Record) -> u64 {
-    longest(record, &Asked::of(record)).map_or(0, |(gap, _)| gap.length_ms())
+    longest(record, &SubjectRequests::of(record)).map_or(0, |(gap, _)| gap.length_ms())
 }
 
 /// The longest time without a list or watch, and its resource.
-fn longest<'a>(record: &'a Record, asked: &Asked<'a>) -> Option<(Gap, &'a str)> {
+fn longest<'a>(record: &'a Record, asked: &SubjectRequests<'a>) -> Option<(Gap, &'a str)> {
     let mut worst: Option<(Gap, &str)> = None;
     for resource in resources(record, asked) {
         let follows = asked.rows.iter().filter(|row| row.follows() && row.resource == resource);
@@ -53,7 +53,7 @@ fn longest<'a>(record: &'a Record, asked: &Asked<'a>) -> Option<(Gap, &'a str)> 
     worst
 }
 
-fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
+fn judge(record: &Record, asked: &SubjectRequests, limit: Span, findings: &mut Findings) {
     let worst = longest(record, asked);
     let longest_ms = worst.map_or(0, |(gap, _)| gap.length_ms());
     let (verdict, text) = match worst {
@@ -72,7 +72,7 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
 
 /// The resources that the scenario gives the subject to watch; if it gives none, the resources that the subject listed
 /// or watched.
-fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
+fn resources<'a>(record: &'a Record, asked: &SubjectRequests<'a>) -> Vec<&'a str> {
     if !record.manifest.judged.is_empty() {
         return record.manifest.judged.iter().map(String::as_str).collect();
     }

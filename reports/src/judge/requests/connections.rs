@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Asked, Limit, at_most};
+use super::{Limit, SubjectRequests, at_most};
 use crate::budgets::Connections;
 use crate::judge::rule::{Budget, Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
@@ -20,18 +20,18 @@ impl Limit for Connections {
     }
 }
 
-pub(super) struct Held;
+pub(super) struct OpenConnections;
 
-impl Rule for Held {
+impl Rule for OpenConnections {
     const EXAMPLE: Option<&'static str> = Some("{open: 4, perReconnect: 2}");
     const WORD: Option<Word> = Some(Word::ConnectionLeak);
 
-    fn judge(record: &Record, asked: &Asked, limit: &Connections, findings: &mut Findings) {
+    fn judge(record: &Record, asked: &SubjectRequests, limit: &Connections, findings: &mut Findings) {
         judge(record, asked, limit, findings);
     }
 }
 
-fn judge(record: &Record, asked: &Asked, limits: &Connections, findings: &mut Findings) {
+fn judge(record: &Record, asked: &SubjectRequests, limits: &Connections, findings: &mut Findings) {
     if let Some(limit) = limits.open {
         // The last row is written after the subject was stopped.
         let row = record.intervals.iter().rev().find(|row| !row.last);
@@ -39,15 +39,15 @@ fn judge(record: &Record, asked: &Asked, limits: &Connections, findings: &mut Fi
         let opened: u64 = record.intervals.iter().map(|row| row.api.subject_connections).sum();
         let text =
             format!("{} of the subject open at the end, of {} in all.", counted(open, "connection"), count(opened));
-        at_most(findings, Name::of::<Held>().below(OPEN), open, limit, text);
+        at_most(findings, Name::of::<OpenConnections>().below(OPEN), open, limit, text);
     }
     if let Some(limit) = limits.per_reconnect {
         judge_reconnects(asked, limit, findings);
     }
 }
 
-fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
-    let name = Name::of::<Held>().below(PER_RECONNECT);
+fn judge_reconnects(asked: &SubjectRequests, limit: f64, findings: &mut Findings) {
+    let name = Name::of::<OpenConnections>().below(PER_RECONNECT);
     let (connections, watches) = since_first_end(asked);
     if watches == 0 {
         let text = "no watch was opened after another had ended, so there was no reconnect to judge.";
@@ -65,7 +65,7 @@ fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
 }
 
 /// The numbers of new connections and accepted watches from the end of the first watch on.
-pub(super) fn since_first_end(asked: &Asked) -> (u64, u64) {
+pub(super) fn since_first_end(asked: &SubjectRequests) -> (u64, u64) {
     let accepted = |row: &&&record::RequestRow| row.verb == Verb::Watch && row.succeeded();
     let ends = asked.rows.iter().filter(accepted).filter_map(|row| row.ended_ms);
     let Some(first_end_ms) = ends.filter(|end_ms| *end_ms < asked.until_ms).min() else { return (0, 0) };

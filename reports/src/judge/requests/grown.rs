@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Asked;
+use super::SubjectRequests;
 use crate::record::{FaultEvent, Record, RequestRow, Verb, is_unsure};
 
 /// Milliseconds within which the informers of one scope start after its first informer.
@@ -44,7 +44,7 @@ pub struct Grown {
 
 /// The scope whose watches multiplied most; none if no scope's watches multiplied.
 pub(crate) fn grown(record: &Record) -> Option<Grown> {
-    let asked = Asked::of(record);
+    let asked = SubjectRequests::of(record);
     let hidden = Hidden::of(record);
     let of_scope = |(scope, rows): (&super::scope::Scope<'_>, &Vec<&RequestRow>)| {
         let grown = of_rows(&asked, rows, &hidden)?;
@@ -56,7 +56,7 @@ pub(crate) fn grown(record: &Record) -> Option<Grown> {
 /// The largest number of watches of one scope that were open at once, and the number of ended watches. Watches whose
 /// end a fault hides do not count.
 pub(crate) fn most(record: &Record) -> (u64, u64) {
-    let (asked, hidden) = (Asked::of(record), Hidden::of(record));
+    let (asked, hidden) = (SubjectRequests::of(record), Hidden::of(record));
     let scopes = asked.scopes.values().map(|rows| {
         let turns = turns(&asked, rows, &hidden);
         let mut open = Open::default();
@@ -68,7 +68,7 @@ pub(crate) fn most(record: &Record) -> (u64, u64) {
     scopes.fold((0, 0), |(most, ends), (of_scope, ended)| (most.max(of_scope), ends + ended))
 }
 
-fn of_rows(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Option<Grown> {
+fn of_rows(asked: &SubjectRequests, rows: &[&RequestRow], hidden: &Hidden) -> Option<Grown> {
     let turns = turns(asked, rows, hidden);
     let begin_ms = turns.first()?.t_ms;
     let mut open = Open::default();
@@ -110,11 +110,11 @@ fn of_rows(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Option<Grown
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     t_ms: u64,
-    what: What,
+    what: TurnKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum TurnKind {
     /// A watch ended. At the same millisecond, ends are counted before starts, so that a resumed watch does not count
     /// twice.
     Ends,
@@ -123,7 +123,7 @@ enum What {
     Begins,
 }
 
-fn turns(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
+fn turns(asked: &SubjectRequests, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
     let mut turns = Vec::new();
     for row in rows.iter().filter(|row| row.verb == Verb::Watch && (200..300).contains(&row.status)) {
         let end_ms = asked.end_ms(row);
@@ -131,10 +131,10 @@ fn turns(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
         if end_ms == row.t_ms && row.ended_ms.is_some() {
             continue;
         }
-        turns.push(Turn { t_ms: row.t_ms, what: What::Begins });
+        turns.push(Turn { t_ms: row.t_ms, what: TurnKind::Begins });
         match hidden.since(row.t_ms, end_ms) {
-            Some(t_ms) => turns.push(Turn { t_ms, what: What::IsHidden }),
-            None if end_ms < asked.until_ms => turns.push(Turn { t_ms: end_ms, what: What::Ends }),
+            Some(t_ms) => turns.push(Turn { t_ms, what: TurnKind::IsHidden }),
+            None if end_ms < asked.until_ms => turns.push(Turn { t_ms: end_ms, what: TurnKind::Ends }),
             None => {}
         }
     }
@@ -158,13 +158,13 @@ struct Open {
 impl Open {
     fn take(&mut self, Turn { t_ms, what }: Turn) {
         match what {
-            What::Begins => self.now += 1,
-            What::Ends => {
+            TurnKind::Begins => self.now += 1,
+            TurnKind::Ends => {
                 self.now = self.now.saturating_sub(1);
                 self.ends += 1;
                 self.ended_ms = Some(t_ms);
             }
-            What::IsHidden => self.now = self.now.saturating_sub(1),
+            TurnKind::IsHidden => self.now = self.now.saturating_sub(1),
         }
         if self.now > self.most {
             (self.most, self.most_ms, self.ends_then) = (self.now, t_ms, self.ends);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use units::Rate;
 
-use super::Asked;
+use super::SubjectRequests;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
@@ -27,7 +27,7 @@ impl Rule for HotLoop {
     const EXAMPLE: Option<&'static str> = Some("2/s");
     const WORD: Option<Word> = Some(Word::HotLoop);
 
-    fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
+    fn judge(record: &Record, asked: &SubjectRequests, limit: &Rate, findings: &mut Findings) {
         judge(asked, Name::of::<Self>(), of_its_clock(record, *limit), "", findings);
     }
 }
@@ -53,17 +53,17 @@ pub(in crate::judge) fn excluded(record: &Record) -> bool {
 }
 
 /// Adds the finding of the budget `name`; in its text, `cause` follows the time.
-pub(super) fn judge(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
+pub(super) fn judge(asked: &SubjectRequests, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     let worst = follows(asked).chain(refused(asked)).map(busiest).max();
     tell(worst, name, limit, cause, findings);
 }
 
 /// Like [`judge`], but only for lists and watches.
-pub(super) fn judge_follows(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
+pub(super) fn judge_follows(asked: &SubjectRequests, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     tell(follows(asked).map(busiest).max(), name, limit, cause, findings);
 }
 
-fn follows(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
+fn follows(asked: &SubjectRequests) -> impl Iterator<Item = (String, Vec<u64>)> {
     asked.scopes.iter().map(|(scope, rows)| (scope.to_string(), fruitless(rows)))
 }
 
@@ -152,7 +152,7 @@ pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
 
 /// The times of refused requests other than lists and watches, by method and object. Conflicts on many objects are
 /// normal if other clients write too.
-fn refused(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
+fn refused(asked: &SubjectRequests) -> impl Iterator<Item = (String, Vec<u64>)> {
     let mut times: BTreeMap<(&str, &str, &str, &str), Vec<u64>> = BTreeMap::new();
     for row in asked.rows.iter().filter(|row| !row.follows() && !row.succeeded()) {
         let about = if row.resource.is_empty() { &row.path } else { &row.resource };

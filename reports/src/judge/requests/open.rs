@@ -1,6 +1,6 @@
 //! `requests.watches`, `requests.openWatches`: the number of watches open at once.
 
-use super::{Asked, Limit, at_least, at_most, watches};
+use super::{Limit, SubjectRequests, at_least, at_most, watches};
 use crate::budgets::AtLeast;
 use crate::judge::rule::{Budget, Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
@@ -18,7 +18,7 @@ impl Rule for Watches {
     const EXAMPLE: Option<&'static str> = Some("{min: 1}");
     const WORD: Option<Word> = Some(Word::TooFewWatches);
 
-    fn judge(_: &Record, asked: &Asked, limit: &AtLeast, findings: &mut Findings) {
+    fn judge(_: &Record, asked: &SubjectRequests, limit: &AtLeast, findings: &mut Findings) {
         judge_least(asked, limit.min, findings);
     }
 }
@@ -29,19 +29,19 @@ impl Rule for OpenWatches {
     const EXAMPLE: Option<&'static str> = Some("1");
     const WORD: Option<Word> = Some(Word::WatchLeak);
 
-    fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+    fn judge(_: &Record, asked: &SubjectRequests, limit: &u64, findings: &mut Findings) {
         judge_most(asked, *limit, findings);
     }
 }
 
-fn judge_least(asked: &Asked, least: u64, findings: &mut Findings) {
+fn judge_least(asked: &SubjectRequests, least: u64, findings: &mut Findings) {
     let (most, t_ms) = most_open(asked, &asked.rows);
     let verdict = if most < least { Verdict::Fail } else { Verdict::Pass };
     let text = format!("at most {} open at once, at {}.", were(most), millis(t_ms));
     findings.push(Name::of::<Watches>(), verdict, count(most), at_least(least), text);
 }
 
-fn judge_most(asked: &Asked, limit: u64, findings: &mut Findings) {
+fn judge_most(asked: &SubjectRequests, limit: u64, findings: &mut Findings) {
     let scopes = asked.scopes.iter().map(|(scope, rows)| (most_open(asked, rows), scope));
     let ((most, t_ms), text) = match scopes.max_by_key(|((most, _), _)| *most) {
         Some(((most, t_ms), scope)) => ((most, t_ms), format!(" of {scope}")),
@@ -56,7 +56,7 @@ fn were(number: u64) -> String {
 }
 
 /// The largest number of watches that were open at once, and the first time with that number.
-pub(super) fn most_open(asked: &Asked, rows: &[&RequestRow]) -> (u64, u64) {
+pub(super) fn most_open(asked: &SubjectRequests, rows: &[&RequestRow]) -> (u64, u64) {
     // A watch that carried an error stays open until one side closes it.
     let open = rows.iter().filter(|row| row.verb == Verb::Watch && (200..300).contains(&row.status));
     let mut turns: Vec<(u64, bool)> = Vec::new();

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use units::Rate;
 
-use super::Asked;
+use super::SubjectRequests;
 use super::hot_loop::{WINDOW_MS, most_in_window};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestSummary};
@@ -30,7 +30,7 @@ impl Rule for Most {
     const EXAMPLE: Option<&'static str> = Some("20/s");
     const WORD: Option<Word> = Some(Word::TooManyRequests);
 
-    fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
+    fn judge(record: &Record, asked: &SubjectRequests, limit: &Rate, findings: &mut Findings) {
         let quiet_ms = quiet_ms(record, asked, *limit).max(sought_until_ms(record));
         let times_ms: Vec<u64> =
             asked.rows.iter().map(|row| row.t_ms).filter(|t_ms| *t_ms > 0 && *t_ms >= quiet_ms).collect();
@@ -61,7 +61,7 @@ fn sought_until_ms(record: &Record) -> u64 {
 }
 
 /// When counting of requests begins: at the first quiet second, or at 0 if there is none.
-fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
+fn quiet_ms(record: &Record, asked: &SubjectRequests, limit: Rate) -> u64 {
     // A limit below one a second does not apply to a single second.
     let few = limit.as_per_second().max(1.0);
     let timed = || asked.rows.iter().filter(|row| row.t_ms > 0);

@@ -6,7 +6,7 @@
 //! reached the subject.
 
 use super::scope::Scope;
-use super::{Asked, at_most, watches};
+use super::{SubjectRequests, at_most, watches};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{EndedBy, Record, RequestRow, Verb};
 use crate::words::{count, counted, millis};
@@ -47,7 +47,7 @@ impl Rule for StaleResume {
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::WrongResourceVersion);
 
-    fn judge(record: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+    fn judge(record: &Record, asked: &SubjectRequests, limit: &u64, findings: &mut Findings) {
         judge_stale(record, asked, *limit, findings);
     }
 }
@@ -58,7 +58,7 @@ impl Rule for Unanchored {
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::UnanchoredWatch);
 
-    fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+    fn judge(_: &Record, asked: &SubjectRequests, limit: &u64, findings: &mut Findings) {
         judge_unanchored(asked, *limit, findings);
     }
 }
@@ -69,12 +69,12 @@ impl Rule for InitialEvents {
     const EXAMPLE: Option<&'static str> = Some("0");
     const WORD: Option<Word> = Some(Word::Replayed);
 
-    fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+    fn judge(_: &Record, asked: &SubjectRequests, limit: &u64, findings: &mut Findings) {
         judge_initial_events(asked, *limit, findings);
     }
 }
 
-fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findings) {
+fn judge_stale(record: &Record, asked: &SubjectRequests, limit: u64, findings: &mut Findings) {
     let faults = &record.manifest.faults;
     let in_order = !faults.iter().any(|fault| MANGLES.iter().any(|name| fault.name.starts_with(name)));
     let mut total = 0;
@@ -204,7 +204,7 @@ impl Marks {
     }
 }
 
-fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
+fn judge_unanchored(asked: &SubjectRequests, limit: u64, findings: &mut Findings) {
     let mut total = 0;
     let mut first: Option<(u64, String)> = None;
     for (scope, rows) in &asked.scopes {
@@ -247,7 +247,7 @@ pub(super) fn unanchored<'a>(rows: &[&'a RequestRow]) -> Vec<&'a RequestRow> {
     found
 }
 
-fn judge_initial_events(asked: &Asked, limit: u64, findings: &mut Findings) {
+fn judge_initial_events(asked: &SubjectRequests, limit: u64, findings: &mut Findings) {
     let asks = |rows: &[&RequestRow]| rows.iter().filter(|row| row.send_initial_events == Some(true)).count() as u64;
     let most = asked.scopes.iter().map(|(scope, rows)| (asks(rows), scope)).max_by_key(|(times, _)| *times);
     let (times, text) = match most {

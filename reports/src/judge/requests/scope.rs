@@ -18,7 +18,7 @@ pub(in crate::judge) struct Scope<'a> {
 }
 
 /// The requests of the subject in a record.
-pub(in crate::judge) struct Asked<'a> {
+pub(in crate::judge) struct SubjectRequests<'a> {
     /// The subject's requests, in the order of arrival.
     pub rows: Vec<&'a RequestRow>,
     /// The lists and watches of each scope, in the order of arrival.
@@ -27,7 +27,7 @@ pub(in crate::judge) struct Asked<'a> {
     pub until_ms: u64,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> SubjectRequests<'a> {
     pub fn of(record: &'a Record) -> Self {
         // The last row is written after the subject was stopped, the row before it when the drain phase ended.
         let before_stop = record.intervals.iter().rev().find(|row| !row.last).or(record.intervals.last());

@@ -7,7 +7,7 @@ use super::blind::{Gap, gaps};
 use super::hot_loop::{WINDOW_MS, fruitless, most_in_window};
 use super::open::most_open;
 use super::revisions::{stale, unanchored};
-use super::{Asked, connections};
+use super::{SubjectRequests, connections};
 use crate::example::{Example, Judged as _, list, watch};
 use crate::judge::{Judgement, Verdict, judge};
 use crate::record::{EndedBy, RequestRow, RequestSummary, Verb};
@@ -23,13 +23,13 @@ fn example(budget: serde_json::Value, requests: Vec<RequestRow>) -> Example {
     example
 }
 
-fn judged(budget: serde_json::Value, requests: Vec<RequestRow>) -> Judgement {
+fn judgement_of(budget: serde_json::Value, requests: Vec<RequestRow>) -> Judgement {
     example(budget, requests).judged()
 }
 
 /// The words for defects under one budget, and the text of its finding.
 fn says(budget: serde_json::Value, requests: Vec<RequestRow>) -> (Vec<String>, String) {
-    let judgement = judged(budget, requests);
+    let judgement = judgement_of(budget, requests);
     let words = judgement.words.iter().map(ToString::to_string).collect();
     let text = judgement.findings.iter().find(|finding| finding.judge == "requests").unwrap().text.clone();
     (words, text)
@@ -66,7 +66,7 @@ fn a_good_client_breaks_nothing() {
         "blind": "5s", "hotLoop": "2/s", "staleResume": 0, "unanchored": 0, "watches": {"min": 1}, "openWatches": 1,
         "connections": {"open": 5, "perReconnect": 1.5}, "initialEvents": 0,
     });
-    let judgement = judged(budget, good());
+    let judgement = judgement_of(budget, good());
     assert_eq!(judgement.verdict, Verdict::Pass, "{:#?}", judgement.crossed());
     assert_eq!(judgement.findings.iter().filter(|finding| finding.judge == "requests").count(), 9);
     assert!(judgement.words.is_empty());
@@ -358,7 +358,7 @@ fn connections_are_counted_at_the_end_and_for_each_reconnect() {
     assert_eq!(words, ["connection-leak"]);
     assert_eq!(text, "40 new connections for 20 watches after the first one had ended.");
     let none =
-        judged(budget(serde_json::json!({"perReconnect": 1.5})), vec![list(1, 0, 1), watch(2, 5, 200_000, 1, 1)]);
+        judgement_of(budget(serde_json::json!({"perReconnect": 1.5})), vec![list(1, 0, 1), watch(2, 5, 200_000, 1, 1)]);
     assert_eq!(none.verdict, Verdict::Inconclusive);
 }
 
@@ -408,8 +408,8 @@ fn what_is_only_counted_excludes_a_hot_loop_where_it_is_little() {
     assert_eq!(verdict(9), Verdict::Inconclusive);
 }
 
-fn asked(rows: &[RequestRow]) -> Asked<'_> {
-    Asked { rows: rows.iter().collect(), scopes: std::collections::BTreeMap::new(), until_ms: END_MS }
+fn requests_of(rows: &[RequestRow]) -> SubjectRequests<'_> {
+    SubjectRequests { rows: rows.iter().collect(), scopes: std::collections::BTreeMap::new(), until_ms: END_MS }
 }
 
 proptest! {
@@ -442,7 +442,7 @@ proptest! {
     fn the_most_open_watches_are_found(spans in prop::collection::vec((0u64..100, 1u64..50), 0..15)) {
         let rows: Vec<RequestRow> =
             spans.iter().zip(1..).map(|((from, length), id)| watch(id, *from, from + length, 5, 5)).collect();
-        let asked = asked(&rows);
+        let asked = requests_of(&rows);
         let open = |t: u64| spans.iter().filter(|(from, length)| (*from..from + length).contains(&t)).count() as u64;
         let most = (0..150).map(open).max().unwrap_or(0);
         prop_assert_eq!(most_open(&asked, &asked.rows).0, most);
@@ -474,7 +474,7 @@ proptest! {
                 t_ms += 600;
             }
         }
-        let asked = asked(&rows);
+        let asked = requests_of(&rows);
         prop_assert_eq!(stale(&asked.rows, true), vec![]);
         prop_assert!(most_in_window(&fruitless(&asked.rows)).0 <= 10);
         let (connections, _) = connections::since_first_end(&asked);

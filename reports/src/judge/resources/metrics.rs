@@ -128,10 +128,10 @@ mod tests {
     fn found(limits: &str, queue: impl Fn(u64) -> f64) -> Vec<Finding> {
         let mut example = Example::clean();
         example.tell_metrics(|_| 1 << 20, queue);
-        judged(&mut example, limits)
+        judgement_of(&mut example, limits)
     }
 
-    fn judged(example: &mut Example, limits: &str) -> Vec<Finding> {
+    fn judgement_of(example: &mut Example, limits: &str) -> Vec<Finding> {
         example.manifest.budgets = serde_json::from_str(&format!(r#"{{"metrics": {{"queue": {limits}}}}}"#)).unwrap();
         let judgement = example.judged();
         judgement.findings.into_iter().filter(|finding| finding.budget.starts_with("metrics.")).collect()
@@ -173,7 +173,7 @@ mod tests {
         let mut example = Example::clean();
         example.tell_metrics(|_| 1 << 20, queue);
         example.metrics.retain(|row| !gaps.iter().any(|gap| gap.contains(&(row.t_ms / 1000))));
-        judged(&mut example, r#"{"growth": "5000/h"}"#).remove(0)
+        judgement_of(&mut example, r#"{"growth": "5000/h"}"#).remove(0)
     }
 
     /// Gaps of some seconds, in which a busy machine delays reading of the metrics page, leave no budget undecided.
@@ -204,17 +204,19 @@ mod tests {
     #[test]
     fn what_was_never_read_is_undecided_and_says_why() {
         let mut example = Example::clean();
-        let unnamed = judged(&mut example, r#"{"ceiling": 1, "growth": "1/h"}"#);
+        let unnamed = judgement_of(&mut example, r#"{"ceiling": 1, "growth": "1/h"}"#);
         for finding in &unnamed {
             assert_eq!(finding.verdict, Verdict::Inconclusive, "{finding:?}");
             assert!(finding.text.contains("write `subject: {metrics: URL}`"), "{finding:?}");
         }
         example.tell_metrics(|_| 1, |_| 0.0);
         example.metrics.iter_mut().for_each(|row| row.series.clear());
-        assert!(judged(&mut example, r#"{"ceiling": 1}"#)[0].text.contains("the page has no such series"));
+        assert!(judgement_of(&mut example, r#"{"ceiling": 1}"#)[0].text.contains("the page has no such series"));
         for row in &mut example.metrics {
             row.error = Some("it answers 404".into());
         }
-        assert!(judged(&mut example, r#"{"growth": "1/h"}"#)[0].text.contains("could not be read: it answers 404"));
+        assert!(
+            judgement_of(&mut example, r#"{"growth": "1/h"}"#)[0].text.contains("could not be read: it answers 404")
+        );
     }
 }

@@ -93,7 +93,7 @@ fn objects(example: &mut Example) -> &mut Objects {
     example.objects.get_or_insert_with(Objects::default)
 }
 
-fn judged(case: &Case, spoil: fn(&mut Example)) -> Judgement {
+fn judgement_of(case: &Case, spoil: fn(&mut Example)) -> Judgement {
     let (mut example, mut summaries) = (Example::clean(), Vec::new());
     spoil(&mut example);
     (case.hole)(&mut example, &mut summaries);
@@ -110,7 +110,7 @@ fn with(judgement: &Judgement, verdict: Verdict) -> Vec<&str> {
 #[test]
 fn a_hole_in_any_audit_is_said_and_what_it_leaves_open_is_inconclusive() {
     for case in &CASES {
-        let judgement = judged(case, |_| {});
+        let judgement = judgement_of(case, |_| {});
         let open = with(&judgement, Verdict::Inconclusive);
         // Default limits that a condition of validity leaves undecided are named once, in a note.
         let noted = |budget: &str| judgement.notes.iter().any(|note| note.contains(budget) && note.contains(case.says));
@@ -144,7 +144,7 @@ fn a_hole_in_any_audit_is_said_and_what_it_leaves_open_is_inconclusive() {
 #[test]
 fn a_hole_hides_no_failure_that_was_seen() {
     for case in &CASES {
-        let judgement = judged(case, |example| example.miss(5, 20_000));
+        let judgement = judgement_of(case, |example| example.miss(5, 20_000));
         assert!(with(&judgement, Verdict::Fail).contains(&"events.missed"), "{}: {judgement:#?}", case.name);
         assert_eq!(judgement.verdict, Verdict::Fail, "{}", case.name);
     }
@@ -158,7 +158,7 @@ fn a_hole_hides_no_failure_that_was_seen() {
 /// A version that looks missed may have been superseded by a version that was written in the gap.
 #[test]
 fn what_seems_broken_behind_a_hole_is_not_decided() {
-    let judgement = judged(&CASES[2], |example| example.miss(5, 120_000));
+    let judgement = judgement_of(&CASES[2], |example| example.miss(5, 120_000));
     assert!(with(&judgement, Verdict::Inconclusive).contains(&"events.missed"), "{judgement:#?}");
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
 }

@@ -66,7 +66,7 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
             let started = rows.iter().any(|row| row.event == FaultEvent::Started);
             let lot = lots.get(fault.name.as_str()).filter(|_| fault.drawn);
             match () {
-                () if lot.is_some_and(Lot::is_hit_enough) => forgiven.push(fault),
+                () if lot.is_some_and(DrawnFaults::is_hit_enough) => forgiven.push(fault),
                 () if does_not_concern(record, fault) => alien.push(fault),
                 () if started => missed.push((fault, Why::NothingToActOn)),
                 () => missed.push((fault, Why::NeverBegan)),
@@ -221,22 +221,22 @@ fn meets(need: Need, row: &RequestRow) -> bool {
 
 /// How often the drawn faults of one name began, and how many of them found a target.
 #[derive(Debug, Default)]
-struct Lot {
+struct DrawnFaults {
     struck: u64,
     hit: u64,
 }
 
-impl Lot {
+impl DrawnFaults {
     fn is_hit_enough(&self) -> bool {
         self.hit as f64 >= LOT_HIT_LEAST * self.struck as f64
     }
 }
 
-fn lots(record: &Record) -> BTreeMap<&str, Lot> {
+fn lots(record: &Record) -> BTreeMap<&str, DrawnFaults> {
     let hit = hit(record);
     let began = record.faults.iter().filter(|row| row.event == FaultEvent::Started);
     let began: BTreeSet<&str> = began.map(|row| row.id.as_str()).collect();
-    let mut lots: BTreeMap<&str, Lot> = BTreeMap::new();
+    let mut lots: BTreeMap<&str, DrawnFaults> = BTreeMap::new();
     for fault in record.manifest.faults.iter().filter(|fault| fault.drawn && began.contains(fault.id.as_str())) {
         let lot = lots.entry(&fault.name).or_default();
         lot.struck += 1;

@@ -12,7 +12,7 @@ pub(super) struct Line {
     pub happened: String,
 }
 
-pub(super) fn planned(record: &Record) -> Vec<Line> {
+pub(super) fn lines(record: &Record) -> Vec<Line> {
     let phases = record.manifest.phases;
     let lasted = |phase| -> u64 {
         let rows = record.intervals.iter().filter(|row| row.phase == phase);

@@ -9,12 +9,12 @@ use super::selector::Selector;
 struct Row {
     /// The runtime's name in the report.
     of: &'static str,
-    parts: &'static [Part],
+    parts: &'static [HeapSeries],
 }
 
 /// A series that is part of the heap: its name, or the end of its name if libraries add the program's own prefix, and
 /// required labels.
-struct Part {
+struct HeapSeries {
     name: Match,
     labels: &'static [(&'static str, &'static str)],
 }
@@ -59,15 +59,15 @@ const ROWS: &[Row] = &[
     row("mimalloc", &[part(End("mimalloc_current_commit"), &[])]),
 ];
 
-const fn row(of: &'static str, parts: &'static [Part]) -> Row {
+const fn row(of: &'static str, parts: &'static [HeapSeries]) -> Row {
     Row { of, parts }
 }
 
-const fn part(name: Match, labels: &'static [(&'static str, &'static str)]) -> Part {
-    Part { name, labels }
+const fn part(name: Match, labels: &'static [(&'static str, &'static str)]) -> HeapSeries {
+    HeapSeries { name, labels }
 }
 
-impl Part {
+impl HeapSeries {
     fn is_of(&self, point: &Point<'_>) -> bool {
         let named = match self.name {
             Whole(name) => point.name == name,

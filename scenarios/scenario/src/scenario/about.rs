@@ -37,7 +37,7 @@ impl Scenario {
             family,
             has_metrics: has_page && self.subject.command().is_some(),
             reuses_names: self.reuses_names(),
-            others: self.judged().into_iter().map(|(name, _)| name).filter(|name| *name != parents).collect(),
+            others: self.judged_resources().into_iter().map(|(name, _)| name).filter(|name| *name != parents).collect(),
         }
     }
 

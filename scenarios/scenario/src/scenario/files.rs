@@ -17,7 +17,7 @@ pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> 
         let found = files.len();
         walk(ground, path, &mut files)?;
         if files.len() == found {
-            return Err(told(path, "is a folder without files"));
+            return Err(problem(path, "is a folder without files"));
         }
     }
     Ok(files)
@@ -27,8 +27,8 @@ pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> 
 pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     let mut all = Sha256::new();
     for path in list(ground, named)? {
-        let place = ground.look(&path).map_err(|error| told(&path, error))?;
-        let one = machine::digest(place.real()).map_err(|error| told(&path, error))?;
+        let place = ground.look(&path).map_err(|error| problem(&path, error))?;
+        let one = machine::digest(place.real()).map_err(|error| problem(&path, error))?;
         all.update(printed(&one, &path));
     }
     Ok(format!("sha256:{}", hex::encode(all.finalize())))
@@ -55,10 +55,10 @@ fn printed(digest: &str, path: &Path) -> String {
 }
 
 fn walk(ground: &Ground, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
-    let place = ground.look(path).map_err(|why| told(path, why))?;
+    let place = ground.look(path).map_err(|why| problem(path, why))?;
     if place.is_file() {
         if files.len() == FILES_MAX {
-            return Err(told(
+            return Err(problem(
                 path,
                 format!("is one more than the {FILES_MAX} files that are read: name fewer folders"),
             ));
@@ -67,11 +67,11 @@ fn walk(ground: &Ground, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), St
         return Ok(());
     }
     if !place.is_folder() {
-        return Err(told(path, "is neither a file nor a folder"));
+        return Err(problem(path, "is neither a file nor a folder"));
     }
     let mut inside = Vec::new();
-    for entry in std::fs::read_dir(place.real()).map_err(|error| told(path, error))? {
-        let entry = entry.map_err(|error| told(path, error))?;
+    for entry in std::fs::read_dir(place.real()).map_err(|error| problem(path, error))? {
+        let entry = entry.map_err(|error| problem(path, error))?;
         // A link inside a folder may lead to the folder itself; a link that is named is followed.
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
             inside.push(path.join(entry.file_name()));
@@ -81,7 +81,7 @@ fn walk(ground: &Ground, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), St
     inside.iter().try_for_each(|path| walk(ground, path, files))
 }
 
-fn told(path: &Path, why: impl std::fmt::Display) -> String {
+fn problem(path: &Path, why: impl std::fmt::Display) -> String {
     format!("`files`: {}: {why}", path.display())
 }
 

@@ -215,7 +215,7 @@ mod tests {
     }
 
     /// The error message for a scenario with this subject.
-    fn said(subject: &str) -> String {
+    fn problem(subject: &str) -> String {
         let text = format!(
             "apiVersion: longhaul/v1\nname: a\ndescription: b\nseed: 1\nphases: {{warmUp: 1s, steady: 20s, drain: 15s}}\nsubject:\n{subject}\n  witness: \
              {{kind: status}}\nchurn: {{resource: configmaps/v1, population: 5, rate: 1/s}}\n"
@@ -227,56 +227,56 @@ mod tests {
     #[test]
     fn every_variable_of_the_process_can_be_written() {
         assert_eq!(
-            said("  command: [a, '--kubeconfig=${KUBECONFIG}', '${LONGHAUL_WATCH}', '${LONGHAUL_PORT_1}']"),
+            problem("  command: [a, '--kubeconfig=${KUBECONFIG}', '${LONGHAUL_WATCH}', '${LONGHAUL_PORT_1}']"),
             "ok"
         );
         assert_eq!(
-            said("  command:\n    run: [a, '--name=${NAME}']\n    env: {NAME: 'x-${LONGHAUL_NAMESPACE}'}"),
+            problem("  command:\n    run: [a, '--name=${NAME}']\n    env: {NAME: 'x-${LONGHAUL_NAMESPACE}'}"),
             "ok"
         );
-        assert_eq!(said("  command: [sh, -c, 'echo $KUBECONFIG $$ $${OTHER:-x}']"), "ok");
+        assert_eq!(problem("  command: [sh, -c, 'echo $KUBECONFIG $$ $${OTHER:-x}']"), "ok");
         assert_eq!(
-            said("  command: {processes: [{name: a, run: [a, '${ONE}'], env: {ONE: x}}, {name: b, run: [b]}]}"),
+            problem("  command: {processes: [{name: a, run: [a, '${ONE}'], env: {ONE: x}}, {name: b, run: [b]}]}"),
             "ok"
         );
     }
 
     #[test]
     fn an_unknown_one_is_refused_where_it_stands_with_the_nearest() {
-        let typo = said("  command:\n    run:\n      - a\n      # why\n      - --kubeconfig=${KUBECONFG}");
+        let typo = problem("  command:\n    run:\n      - a\n      # why\n      - --kubeconfig=${KUBECONFG}");
         assert!(typo.starts_with("a.yaml:11:"), "{typo}");
         assert!(typo.contains("`${KUBECONFG}`: did you mean `${KUBECONFIG}`?"), "{typo}");
         assert!(typo.contains("`$${KUBECONFG}` is passed on as `${KUBECONFG}`"), "{typo}");
         let of_others = "  command: {processes: [{name: a, run: [a], env: {ONE: x}}, {name: b, run: [b, '${ONE}']}]}";
-        assert!(said(of_others).contains("nothing gives a value to `${ONE}`"));
-        let shell = said("  command: [sh, -c, 'echo ${OTHER:-x}']");
+        assert!(problem(of_others).contains("nothing gives a value to `${ONE}`"));
+        let shell = problem("  command: [sh, -c, 'echo ${OTHER:-x}']");
         assert!(shell.contains("`$${OTHER:-x}` is passed on"), "{shell}");
-        assert!(said("  command: [a, '${KUBECONFIG']").contains("is not closed"));
+        assert!(problem("  command: [a, '${KUBECONFIG']").contains("is not closed"));
     }
 
     #[test]
     fn what_nobody_gives_is_told_with_what_to_add() {
         let page =
-            said("  command: [a, '${LONGHAUL_PORT_1}']\n  metrics: 'http://127.0.0.1:${LONGHAUL_PORT_1}/metrics'");
+            problem("  command: [a, '${LONGHAUL_PORT_1}']\n  metrics: 'http://127.0.0.1:${LONGHAUL_PORT_1}/metrics'");
         assert!(page.contains("the only variable of this address is `${LONGHAUL_METRICS_PORT}`"), "{page}");
-        let port = said("  command: [a, '${LONGHAUL_METRICS_PORT}']");
+        let port = problem("  command: [a, '${LONGHAUL_METRICS_PORT}']");
         assert!(port.contains("`${LONGHAUL_METRICS_PORT}` has no value here: add `metrics: "), "{port}");
-        let folder = said("  command:\n    run: [a]\n    env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}");
+        let folder = problem("  command:\n    run: [a]\n    env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}");
         assert!(folder.starts_with("a.yaml:9:") && folder.contains("`env`: "), "{folder}");
         assert!(folder.contains("`serves: {path: /mutate}` to `command`"), "{folder}");
-        assert_eq!(said("  command: {run: [a, '${LONGHAUL_TLS_DIR}'], serves: {path: /mutate}}"), "ok");
-        let witness = said("  command: [a, '${LONGHAUL_WITNESS_URL}']");
+        assert_eq!(problem("  command: {run: [a, '${LONGHAUL_TLS_DIR}'], serves: {path: /mutate}}"), "ok");
+        let witness = problem("  command: [a, '${LONGHAUL_WITNESS_URL}']");
         assert!(witness.contains("add `witness: {kind: http}`"), "{witness}");
     }
 
     /// `files` may use only values that exist before the run.
     #[test]
     fn files_of_a_build_take_what_does_not_change() {
-        let made = said("  command: {run: [a], files: ['${KUBECONFIG}']}");
+        let made = problem("  command: {run: [a], files: ['${KUBECONFIG}']}");
         assert!(made.contains("`files`: `${KUBECONFIG}` is created for the run"), "{made}");
-        let there = said("  command: {run: [a], env: {PART: lib}, files: ['${PART}/a.py']}");
+        let there = problem("  command: {run: [a], env: {PART: lib}, files: ['${PART}/a.py']}");
         assert!(there.contains("lib/a.py"), "it looks for the file: {there}");
-        let typo = said("  command: {run: [a], env: {PART: lib}, files: ['${PARTS}/a.py']}");
+        let typo = problem("  command: {run: [a], env: {PART: lib}, files: ['${PARTS}/a.py']}");
         assert!(typo.contains("did you mean `${PART}`?"), "{typo}");
     }
 }

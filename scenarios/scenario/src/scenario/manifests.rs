@@ -58,7 +58,7 @@ pub fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>, String>
     let mut manifests = Vec::new();
     let mut left = ALL_BYTES_MAX;
     for file in found.files {
-        let fail = |why: String| told(&file, &why);
+        let fail = |why: String| problem(&file, &why);
         let text = ground.text(&file, FILE_BYTES_MAX).map_err(fail)?;
         left = left.checked_sub(text.text.len()).ok_or_else(|| {
             fail(format!("with the files before it there are more than {ALL_BYTES_MAX} bytes: name fewer"))
@@ -85,7 +85,7 @@ pub fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>, String>
     Ok(manifests)
 }
 
-fn told(path: &Path, why: &dyn std::fmt::Display) -> String {
+fn problem(path: &Path, why: &dyn std::fmt::Display) -> String {
     format!("`controlPlane.manifests`: {}: {why}", path.display())
 }
 
@@ -98,7 +98,7 @@ struct Found {
 
 impl Found {
     fn add(&mut self, ground: &Ground, path: &Path, depth: usize) -> Result<(), String> {
-        let fail = |why: &dyn std::fmt::Display| told(path, why);
+        let fail = |why: &dyn std::fmt::Display| problem(path, why);
         let place = ground.look(path).map_err(|why| fail(&why))?;
         if !place.is_folder() {
             self.files.push(path.to_owned());

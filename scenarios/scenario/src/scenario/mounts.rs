@@ -86,20 +86,20 @@ fn is_plain(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn told(path: &str, mount: Mount) -> String {
+    fn refusal(path: &str, mount: Mount) -> String {
         check(&BTreeMap::from([(PathBuf::from(path), mount)])).err().unwrap_or_default()
     }
 
     #[test]
     fn paths_and_names_are_checked() {
         let secret = |name: &str| Mount::Secret(name.to_owned());
-        assert_eq!(told("/certs", secret("shop-system/hook-cert")), "");
-        assert_eq!(told("/var/run/account", Mount::ServiceAccount("default".to_owned())), "");
+        assert_eq!(refusal("/certs", secret("shop-system/hook-cert")), "");
+        assert_eq!(refusal("/var/run/account", Mount::ServiceAccount("default".to_owned())), "");
         for path in ["certs", "/", "/a/../b", "/tmp"] {
-            assert!(told(path, secret("a/b")).contains("a path begins with `/`"), "{path}");
+            assert!(refusal(path, secret("a/b")).contains("a path begins with `/`"), "{path}");
         }
         for name in ["hook-cert", "/a", "a/", "a/b/c", "A/b"] {
-            assert!(told("/certs", secret(name)).contains("NAMESPACE/NAME"), "{name}");
+            assert!(refusal("/certs", secret(name)).contains("NAMESPACE/NAME"), "{name}");
         }
         let nested = ["/a", "/a/b"].map(|path| (PathBuf::from(path), secret("a/b")));
         assert!(check(&BTreeMap::from(nested)).unwrap_err().contains("`/a/b` lies in another one"));

@@ -17,7 +17,7 @@ const OPERATIONS: [(Operation, &str); 3] =
 pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[Configuration]) -> Vec<Own> {
     let mut all = Vec::new();
     for config in scenario.churn.iter() {
-        let hooks = asked(configurations, &config.resource);
+        let hooks = reviewers(configurations, &config.resource);
         if hooks.is_empty() {
             continue;
         }
@@ -51,7 +51,7 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
     }
     for definition in manifests.iter().filter(|one| one.is_definition()) {
         let Some(resource) = resource(&definition.object) else { continue };
-        let hooks = asked(configurations, &resource);
+        let hooks = reviewers(configurations, &resource);
         if hooks.is_empty() {
             continue;
         }
@@ -65,7 +65,7 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
 }
 
 /// The webhooks that review objects of this resource, each with the reviewed operations.
-fn asked(configurations: &[Configuration], resource: &str) -> Vec<Asked> {
+fn reviewers(configurations: &[Configuration], resource: &str) -> Vec<Asked> {
     let Some((group, version, plural)) = parts(resource) else { return Vec::new() };
     let hooks = configurations.iter().flat_map(Configuration::hooks);
     let asked = hooks.map(|hook| {

@@ -134,7 +134,7 @@ mod tests {
             script.template
         );
         assert!(scenario.faults.iter().all(|fault| fault.resource.as_deref() == Some("memcacheds.cache.example.com")));
-        assert_eq!(scenario.judged()[0].0, "memcacheds.cache.example.com");
+        assert_eq!(scenario.judged_resources()[0].0, "memcacheds.cache.example.com");
         assert!(super::super::validate::validate(scenario).is_ok());
     }
 

@@ -8,7 +8,7 @@ use units::Span;
 
 use super::reach::{Ground, Reach};
 use super::spelling::{nearest, unknown};
-use super::validate::{Item, Part};
+use super::validate::{Item, PathPart};
 use super::{Scenario, Witness, library, validate};
 
 /// Maximum length of a scenario file, in bytes. Every scenario of the library is smaller than 10 KiB.
@@ -229,11 +229,11 @@ fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
         let text = format!(
             "`{key}` stands in the wrong place: a subject is named by its kind, which has the keys of that kind. Write\n\n{instead}"
         );
-        let place = place_of(source, "subject", Some(Part::Key(&key)));
+        let place = place_of(source, "subject", Some(PathPart::Key(&key)));
         return Error { origin: origin.to_owned(), place, text, snippet: None };
     }
     if let Some((section, key, text)) = super::moved::refused(source) {
-        let place = place_of(source, section, Some(Part::Key(key)));
+        let place = place_of(source, section, Some(PathPart::Key(key)));
         return Error { origin: origin.to_owned(), place, text, snippet: None };
     }
     let bare = error.without_snippet();
@@ -268,7 +268,7 @@ fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
 
 /// Line and column of a top-level section, of a key in the section, or of an item of a list (the section itself, or a
 /// key of it). If the key or item is not on a line of its own, returns the position of the section.
-fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u64)> {
+fn place_of(text: &str, section: &str, part: Option<PathPart<'_>>) -> Option<(u64, u64)> {
     let has_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let lines: Vec<&str> = text.lines().collect();
     let start = lines.iter().position(|line| has_key(line, section))?;
@@ -289,12 +289,14 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
     let found = match part {
         None => None,
         // The keys of a subject's kind stand one level deeper.
-        Some(Part::Key(key)) if section == "subject" => {
+        Some(PathPart::Key(key)) if section == "subject" => {
             key_at(key).or_else(|| (start + 1..end).find(|index| has_key(lines[*index].trim_start(), key)))
         }
-        Some(Part::Key(key)) => key_at(key),
-        Some(Part::Item(item)) => item_at(item),
-        Some(Part::Text(text)) => (start..end).find(|index| is_text(lines[*index]) && lines[*index].contains(&text)),
+        Some(PathPart::Key(key)) => key_at(key),
+        Some(PathPart::Item(item)) => item_at(item),
+        Some(PathPart::Text(text)) => {
+            (start..end).find(|index| is_text(lines[*index]) && lines[*index].contains(&text))
+        }
     };
     let found = found.map(|index| place(index, column(lines[index])));
     found.or(Some(place(start, 0)))
@@ -479,19 +481,19 @@ mod tests {
     fn the_place_of_an_item_is_its_own_line() {
         let text = "name: x\nfaults:\n  - {name: a}\n  # why\n  - name: b\n    list:\n      - 1\n  - {name: c}\n\nscript:\n  \
             objects: [a]\n  steps:\n    - {at: 1s}\n    - {at: 2s}\nbudgets: {}\n";
-        let item = |list, index| Some(Part::Item(Item { list, index }));
+        let item = |list, index| Some(PathPart::Item(Item { list, index }));
         assert_eq!(place_of(text, "faults", item(None, 2)), Some((8, 3)));
         assert_eq!(place_of(text, "script", item(Some("steps"), 1)), Some((14, 5)));
         assert_eq!(place_of(text, "script", item(Some("steps"), 7)), Some((10, 1)), "the section when it is not found");
         assert_eq!(place_of("faults: [{name: a}, {name: b}]\n", "faults", item(None, 1)), Some((1, 1)));
-        assert_eq!(place_of(text, "script", Some(Part::Key("steps"))), Some((12, 3)));
+        assert_eq!(place_of(text, "script", Some(PathPart::Key("steps"))), Some((12, 3)));
         assert_eq!(
-            place_of(text, "script", Some(Part::Key("rate"))),
+            place_of(text, "script", Some(PathPart::Key("rate"))),
             Some((10, 1)),
             "the section when it is not found"
         );
         let nested = "admission:\n  # how\n  shape:\n    rate: 1/s\n  rate: 2/s\n";
-        assert_eq!(place_of(nested, "admission", Some(Part::Key("rate"))), Some((5, 3)), "not the one deeper in");
+        assert_eq!(place_of(nested, "admission", Some(PathPart::Key("rate"))), Some((5, 3)), "not the one deeper in");
         assert_eq!(place_of(text, "churn", None), None);
     }
 }

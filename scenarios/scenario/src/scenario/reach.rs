@@ -52,7 +52,7 @@ pub struct Ground {
 
 /// A file or folder that the scenario may use.
 #[derive(Debug)]
-pub struct Place {
+pub struct AllowedFile {
     /// The path to open, with all links resolved.
     real: PathBuf,
     about: Metadata,
@@ -86,7 +86,7 @@ impl Ground {
     }
 
     /// Resolves a path in the scenario. The error is the reason why the scenario must not use the path.
-    pub fn look(&self, path: &Path) -> Result<Place, String> {
+    pub fn look(&self, path: &Path) -> Result<AllowedFile, String> {
         let whole = self.folder.join(path);
         let real = whole.canonicalize().map_err(|error| error.to_string())?;
         let inside = real.starts_with(&self.root);
@@ -97,7 +97,7 @@ impl Ground {
             ));
         }
         let about = real.metadata().map_err(|error| error.to_string())?;
-        Ok(Place { real, about, inside })
+        Ok(AllowedFile { real, about, inside })
     }
 
     /// Checks a path that other code reads or writes later. If the file does not exist yet, the scenario must be
@@ -123,7 +123,7 @@ impl Ground {
 
 const NOT_REGULAR: &str = "is no regular file";
 
-impl Place {
+impl AllowedFile {
     pub fn is_file(&self) -> bool {
         self.about.is_file()
     }

@@ -8,12 +8,12 @@ use super::{ControlPlaneKind, Scenario, Subject, Witness};
 pub(super) struct Problem {
     pub section: Option<&'static str>,
     /// The key or the list item with the mistake, if a single key or item has the mistake.
-    pub part: Option<Part<'static>>,
+    pub part: Option<PathPart<'static>>,
     pub text: String,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Part<'a> {
+pub(super) enum PathPart<'a> {
     Key(&'a str),
     Item(Item),
     /// A text that occurs in the section.
@@ -36,7 +36,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     subject(scenario)?;
     scenario.subject.witness.check(&scenario.about()).or_else(|text| problem("subject", text))?;
     if let Some((section, key, text)) = super::metrics::problem(scenario) {
-        return Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
+        return Err(Problem { section: Some(section), part: Some(PathPart::Key(key)), text });
     }
     clocks(scenario)?;
     workloads(scenario)?;
@@ -56,7 +56,7 @@ const CLOCK_RATE_MAX: u32 = mock_clock::RATE_MAX;
 /// Checks `compress` and `clockRate`.
 fn clocks(scenario: &Scenario) -> Result<(), Problem> {
     let (plane, upkeep) = (&scenario.control_plane, scenario.subject.upkeep());
-    let at = |section, key, text: String| Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
+    let at = |section, key, text: String| Err(Problem { section: Some(section), part: Some(PathPart::Key(key)), text });
     match plane.compress {
         Some(0) => return at("controlPlane", "compress", "`compress: 0`: write 1 or more".to_owned()),
         Some(times) if times > COMPRESS_MAX => {
@@ -85,7 +85,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
 fn workloads(scenario: &Scenario) -> Result<(), Problem> {
     let plane = &scenario.control_plane;
     let Some(workloads) = plane.workloads else { return Ok(()) };
-    let at = |key, text: String| Err(Problem { section: Some("controlPlane"), part: Some(Part::Key(key)), text });
+    let at = |key, text: String| Err(Problem { section: Some("controlPlane"), part: Some(PathPart::Key(key)), text });
     if plane.kind == ControlPlaneKind::Local {
         let text = "`workloads`: kube-apiserver and etcd alone let none become ready: use `kind: mock`, or `kind: node`, which \
                     runs them";
@@ -112,7 +112,7 @@ fn problem<T>(section: &'static str, text: impl Into<String>) -> Result<T, Probl
 }
 
 fn problem_in<T>(section: &'static str, item: Item, text: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { section: Some(section), part: Some(Part::Item(item)), text: text.into() })
+    Err(Problem { section: Some(section), part: Some(PathPart::Item(item)), text: text.into() })
 }
 
 fn name(scenario: &Scenario) -> Result<(), Problem> {
@@ -149,9 +149,13 @@ fn phases(scenario: &Scenario) -> Result<(), Problem> {
 
 fn subject(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
-    subject.check().map_err(|(key, text)| Problem { section: Some("subject"), part: Some(Part::Key(key)), text })?;
+    subject.check().map_err(|(key, text)| Problem {
+        section: Some("subject"),
+        part: Some(PathPart::Key(key)),
+        text,
+    })?;
     if let Some((at, text)) = super::given::problem(scenario) {
-        return Err(Problem { section: Some("subject"), part: Some(Part::Text(at)), text });
+        return Err(Problem { section: Some("subject"), part: Some(PathPart::Text(at)), text });
     }
     role(subject)?;
     if let Some(text) = subject.profile().ready.and_then(|ready| ready.problem()) {
@@ -246,7 +250,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
 pub(super) fn drawn(scenario: &mut Scenario) -> Result<(), Problem> {
     scenario.draw().map_err(|error| Problem {
         section: Some("faults"),
-        part: Some(Part::Key("random")),
+        part: Some(PathPart::Key("random")),
         text: error.to_string(),
     })
 }

@@ -55,7 +55,7 @@ mod tests {
 
     use super::super::Source;
 
-    fn said(plane: &str, faults: &str) -> String {
+    fn problem(plane: &str, faults: &str) -> String {
         let text = format!(
             "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {{warmUp: 1s, steady: 20s, drain: 5s}}\ncontrolPlane: {plane}\n\
              subject: {{command: [x], witness: {{kind: status}}}}\nchurn: {{resource: packages.longhaul.dev/v1alpha1, population: 5, rate: 1/s}}\n\
@@ -71,7 +71,7 @@ mod tests {
             "{kind: mock, workloads: {readyAfter: 0s, nodes: 3}}",
             "{kind: kind, workloads: {readyAfter: 1s}}",
         ] {
-            assert_eq!(said(fits, "[]"), "", "{fits}");
+            assert_eq!(problem(fits, "[]"), "", "{fits}");
         }
         for (plane, why) in [
             ("{kind: local, workloads: {}}", "alone let none become ready"),
@@ -79,15 +79,15 @@ mod tests {
             ("{workloads: {nodes: 0}}", "write 1 to 100"),
             ("{workloads: {after: 1s}}", "after"),
         ] {
-            assert!(said(plane, "[]").contains(why), "{plane}: {}", said(plane, "[]"));
+            assert!(problem(plane, "[]").contains(why), "{plane}: {}", problem(plane, "[]"));
         }
     }
 
     #[test]
     fn a_fault_of_workloads_needs_workloads_that_are_played() {
         let fault = "[{name: not-ready, at: 2s, for: 4s}]";
-        assert_eq!(said("{workloads: {}}", fault), "");
-        assert!(said("{kind: mock}", fault).contains("add `controlPlane: {workloads: {readyAfter: 200ms}}`"));
-        assert!(said("{kind: kind, workloads: {}}", fault).contains("is played by the mock API server"));
+        assert_eq!(problem("{workloads: {}}", fault), "");
+        assert!(problem("{kind: mock}", fault).contains("add `controlPlane: {workloads: {readyAfter: 200ms}}`"));
+        assert!(problem("{kind: kind, workloads: {}}", fault).contains("is played by the mock API server"));
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use mock_clock::{Shift, Told};
+use mock_clock::{Shift, TimedShift};
 use parking_lot::Mutex;
 
 /// Time limit of a process's answer, which usually takes a tenth of a millisecond. A subject's process listens on this
@@ -24,7 +24,7 @@ pub struct ClockLine(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    told: Vec<Told>,
+    told: Vec<TimedShift>,
     open: Vec<UnixStream>,
 }
 
@@ -45,7 +45,7 @@ impl ClockLine {
     /// says why the clock of a process could not be changed.
     pub fn tell(&self, shift: Shift) -> Result<usize, String> {
         let mut state = self.0.lock();
-        let told = Told { at_ns: mock_clock::now(), shift };
+        let told = TimedShift { at_ns: mock_clock::now(), shift };
         state.told.push(told);
         let mut refused = None;
         state.open.retain_mut(|line| match ask(line, told) {
@@ -71,7 +71,7 @@ fn has_ended(error: &std::io::Error) -> bool {
 }
 
 /// Sends one line with a change of the clock to a process, and reads the answer.
-fn ask(line: &mut UnixStream, told: Told) -> std::io::Result<String> {
+fn ask(line: &mut UnixStream, told: TimedShift) -> std::io::Result<String> {
     writeln!(line, "{told}")?;
     let mut answer = Vec::new();
     let mut byte = [0];

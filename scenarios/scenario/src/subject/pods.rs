@@ -17,10 +17,10 @@ const CRASHES_MAX: usize = 1024;
 
 /// The reports about the Pods. Clones of this value share the same state.
 #[derive(Debug, Clone, Default)]
-pub struct Pods(Arc<Mutex<Seen>>);
+pub struct Pods(Arc<Mutex<PodState>>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct PodState {
     /// Process IDs, on this machine, of the first process of each container.
     pids: Vec<u32>,
     /// Whether the process IDs have changed since the run last read them.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::known::{By, Known};
-use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
+use super::{About, Claim, Fact, Kind, Of, Open, Reporter, Scene, Statement};
 
 /// Maximum number of changes of children that the witness reads in one batch.
 const BATCH_MAX: usize = 1024;
@@ -155,7 +155,7 @@ impl Nursery {
     }
 
     /// The facts about the parent that a change of a child proves.
-    fn read(&mut self, entry: &audit::Entry) -> Vec<(Of, What)> {
+    fn read(&mut self, entry: &audit::Entry) -> Vec<(Of, Fact)> {
         let (uid, mut shown) = (&entry.commit.uid, Vec::new());
         let owner = self.owner(&entry.fields);
         let parent = self.parent(entry, owner);
@@ -166,7 +166,7 @@ impl Nursery {
             None
         };
         if let Some(left) = before.filter(|before| self.is_last(before)) {
-            shown.push((left, What::Gone));
+            shown.push((left, Fact::Gone));
         }
         if entry.commit.change == Change::Deleted {
             return shown;
@@ -176,9 +176,9 @@ impl Nursery {
             *self.children.entry(parent.clone()).or_default() += 1;
         }
         // Children with an owner are removed by the garbage collector, which proves nothing about the subject.
-        shown.push((parent.clone(), What::There { ends: owner.is_none() && self.family.tells_deletions() }));
+        shown.push((parent.clone(), Fact::There { ends: owner.is_none() && self.family.tells_deletions() }));
         if let Some(number) = self.family.version().and_then(|_| entry.fields.get(2)).and_then(facts::number) {
-            shown.push((parent, What::Version(number)));
+            shown.push((parent, Fact::Version(number)));
         }
         shown
     }
@@ -287,7 +287,7 @@ mod tests {
         audit::Entry { at, commit, progress, images, fields, source: audit::Source::Watched }
     }
 
-    const ENDS: What = What::There { ends: true };
+    const ENDS: Fact = Fact::There { ends: true };
 
     #[test]
     fn the_last_child_that_goes_tells() {
@@ -295,12 +295,12 @@ mod tests {
         let fields = || json!([null, {"parent": "p"}, "3"]);
         let p = || Of::Uid("p".into());
         let first = nursery.read(&child("a", Change::Added, fields()));
-        assert_eq!(first, [(p(), ENDS), (p(), What::Version(3))]);
+        assert_eq!(first, [(p(), ENDS), (p(), Fact::Version(3))]);
         nursery.read(&child("b", Change::Added, fields()));
         nursery.read(&child("b", Change::Modified, fields()));
         assert_eq!(nursery.read(&child("a", Change::Deleted, fields())), []);
         // A list that shows a deletion has no other facts about the child.
-        assert_eq!(nursery.read(&child("b", Change::Deleted, json!([]))), [(p(), What::Gone)]);
+        assert_eq!(nursery.read(&child("b", Change::Deleted, json!([]))), [(p(), Fact::Gone)]);
         assert!(nursery.parents.is_empty() && nursery.children.is_empty());
         assert_eq!(nursery.read(&child("c", Change::Added, json!([null, {"other": "p"}, null]))), []);
     }
@@ -313,9 +313,9 @@ mod tests {
         let fields = || json!([owners, {}, null]);
         let name = Parent::Name("the-".to_owned(), "-child".to_owned());
         let seen = Nursery::new(family(name)).read(&child("the-q-child", Change::Added, fields()));
-        assert_eq!(seen, [(Of::Name("n".into(), "q".into()), What::There { ends: false })]);
+        assert_eq!(seen, [(Of::Name("n".into(), "q".into()), Fact::There { ends: false })]);
         let seen = Nursery::new(family(Parent::Owner)).read(&child("a", Change::Added, fields()));
-        assert_eq!(seen, [(Of::Uid("p".into()), What::There { ends: false })]);
+        assert_eq!(seen, [(Of::Uid("p".into()), Fact::There { ends: false })]);
     }
 
     #[test]

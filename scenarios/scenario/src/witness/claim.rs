@@ -63,7 +63,7 @@ pub struct Claim {
     pub t_ms: u64,
     /// The object that the report is about.
     pub of: Of,
-    pub what: What,
+    pub what: Fact,
 }
 
 /// The object that a claim is about.
@@ -76,7 +76,7 @@ pub enum Of {
 
 /// The fact that a claim states about the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Fact {
     /// The subject knows the object.
     There {
         /// Whether the end of the sign that shows the object, such as a child, will prove that the subject saw the

@@ -6,7 +6,6 @@
 //! nothing. All other keys of a posted line are ignored. The HTTP answer is 204, or 400 with the line number and the
 //! reason.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -26,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sources::Sources;
 use super::{About, Kind, Open, Reporter, Scene, Statement, change};
-use crate::accept::accept;
+use crate::accept::{respond, serve_http};
 
 /// Maximum size of a POST's body in bytes: 28,000 observations at 150 bytes a line.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -75,30 +73,13 @@ impl Kind for Http {
 }
 
 async fn receive(listener: TcpListener, reporter: Reporter, sources: Arc<Mutex<Sources>>) {
-    let serve = |stream| {
-        let (reporter, sources) = (reporter.clone(), Arc::clone(&sources));
-        async move {
-            let service = hyper::service::service_fn(|request| answer(request, reporter.clone(), Arc::clone(&sources)));
-            let mut http = hyper::server::conn::http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
-        }
-    };
-    accept(listener, CONNECTIONS_MAX, serve).await;
+    let answer = move |request| answer(request, reporter.clone(), Arc::clone(&sources));
+    serve_http(listener, CONNECTIONS_MAX, Some(HEADER_TIMEOUT), answer).await;
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    reporter: Reporter,
-    sources: Arc<Mutex<Sources>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let respond = |status: StatusCode, text: String| {
-        let mut response = Response::new(Full::new(Bytes::from(text)));
-        *response.status_mut() = status;
-        Ok(response)
-    };
+async fn answer(request: Request<Incoming>, reporter: Reporter, sources: Arc<Mutex<Sources>>) -> Response<Full<Bytes>> {
     if request.method() != Method::POST {
-        return respond(StatusCode::METHOD_NOT_ALLOWED, "the witness takes POST of JSON lines\n".to_owned());
+        return respond(StatusCode::METHOD_NOT_ALLOWED, "the witness takes POST of JSON lines\n");
     }
     // Pods of one subject identify themselves: `/observe/NAME`.
     let source = request.uri().path().strip_prefix("/observe/").map(str::to_owned);
@@ -106,7 +87,7 @@ async fn answer(
     let body = match body {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) => return respond(StatusCode::BAD_REQUEST, format!("the body could not be read: {error}\n")),
-        Err(_) => return respond(StatusCode::REQUEST_TIMEOUT, "the body did not end within 30 s\n".to_owned()),
+        Err(_) => return respond(StatusCode::REQUEST_TIMEOUT, "the body did not end within 30 s\n"),
     };
     let t_ms = reporter.now_ms();
     let mut refused = None;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
-use super::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, What};
+use super::{Claim, Commits, Counts, Fact, Of, Proof, Reading, Resolved};
 
 /// Number of recent versions of an object that a claim can be about. A claim about an older version proves nothing.
 const RECENT_MAX: usize = 16;
@@ -39,14 +39,14 @@ pub(super) struct Known {
     /// Whether the witness can observe deletions.
     deletions: bool,
     objects: HashMap<Uid, Object>,
-    names: HashMap<Place, Uid>,
+    names: HashMap<ObjectName, Uid>,
     gone: VecDeque<Uid>,
 }
 
-type Place = (Arc<str>, Arc<str>);
+type ObjectName = (Arc<str>, Arc<str>);
 
 struct Object {
-    place: Place,
+    place: ObjectName,
     first: Revision,
     recent: VecDeque<Version>,
     /// The index of the newest version that is proven; 0 if no version is proven.
@@ -193,22 +193,22 @@ impl Commits for Known {
         let Some(uid) = uid.cloned() else { return unknown };
         let Some(object) = self.objects.get_mut(&uid) else { return unknown };
         let proof = match (claim.what, object.gone) {
-            (What::There { ends }, Gone::No) => {
+            (Fact::There { ends }, Gone::No) => {
                 object.shown_ms = ends.then_some(claim.t_ms);
                 object.prove(1, object.first.clone())
             }
-            (What::There { .. }, _) | (What::Gone, Gone::Closed) => None,
-            (What::Version(number), _) => match self.prove(&uid, number) {
+            (Fact::There { .. }, _) | (Fact::Gone, Gone::Closed) => None,
+            (Fact::Version(number), _) => match self.prove(&uid, number) {
                 None if self.is_ahead(&uid, number) => return unknown,
                 proof => proof,
             },
-            (What::Gone, Gone::Owed) => {
+            (Fact::Gone, Gone::Owed) => {
                 object.gone = Gone::Closed;
                 let newest = object.recent.back().map_or(&object.first, |newest| &newest.revision);
                 Some(Proof { revision: newest.clone(), change: Change::Deleted })
             }
-            (What::Gone, Gone::No) if !last => return Resolved::NotYet,
-            (What::Gone, Gone::No) => {
+            (Fact::Gone, Gone::No) if !last => return Resolved::NotYet,
+            (Fact::Gone, Gone::No) => {
                 // The sign ended for another reason: from here on nothing shows that the subject knows the object.
                 object.shown_ms = object.shown_ms.filter(|shown_ms| *shown_ms > claim.t_ms);
                 None
@@ -237,7 +237,7 @@ mod tests {
         known.read(&commit, Progress { generation, ..Progress::default() }).counts
     }
 
-    fn claimed(known: &mut Known, of: Of, what: What) -> Option<(String, Change)> {
+    fn claimed(known: &mut Known, of: Of, what: Fact) -> Option<(String, Change)> {
         match known.resolve(&Claim { t_ms: 5, of, what }, true) {
             Resolved::Proves(seen) => Some((seen.revision.to_string(), seen.change)),
             _ => None,
@@ -248,7 +248,7 @@ mod tests {
         Of::Uid(uid.into())
     }
 
-    const THERE: What = What::There { ends: true };
+    const THERE: Fact = Fact::There { ends: true };
 
     /// The first sign that the subject knows an object proves the object's first version, once. The end of this sign
     /// proves the object's deletion, once.
@@ -262,24 +262,24 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), THERE), None);
         assert_eq!(commit(&mut known, "u", 3, Change::Deleted, 2), Counts::Version);
         assert_eq!(claimed(&mut known, uid("u"), THERE), None);
-        assert_eq!(claimed(&mut known, by_name, What::Gone), Some(("1".into(), Change::Deleted)));
-        assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
+        assert_eq!(claimed(&mut known, by_name, Fact::Gone), Some(("1".into(), Change::Deleted)));
+        assert_eq!(claimed(&mut known, uid("u"), Fact::Gone), None);
     }
 
     /// The end of a sign proves no deletion if the sign never existed or has already ended.
     #[test]
     fn a_deletion_is_owed_by_who_showed_the_object() {
-        for before in [None, Some(What::There { ends: false })] {
+        for before in [None, Some(Fact::There { ends: false })] {
             let mut known = Known::new(By::Nothing, true);
             commit(&mut known, "u", 1, Change::Added, 1);
             before.map(|what| claimed(&mut known, uid("u"), what));
             assert_eq!(commit(&mut known, "u", 2, Change::Deleted, 1), Counts::Untold, "{before:?}");
-            assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
+            assert_eq!(claimed(&mut known, uid("u"), Fact::Gone), None);
         }
         let mut known = Known::new(By::Nothing, true);
         commit(&mut known, "u", 1, Change::Added, 1);
         claimed(&mut known, uid("u"), THERE);
-        assert_eq!(claimed(&mut known, uid("u"), What::Gone), None, "it is there");
+        assert_eq!(claimed(&mut known, uid("u"), Fact::Gone), None, "it is there");
         assert_eq!(commit(&mut known, "u", 2, Change::Deleted, 1), Counts::Untold);
     }
 
@@ -290,14 +290,14 @@ mod tests {
         assert_eq!(commit(&mut known, "u", 2, Change::Modified, 1), Counts::No);
         assert_eq!(commit(&mut known, "u", 3, Change::Modified, 2), Counts::Version);
         assert_eq!(commit(&mut known, "u", 4, Change::Modified, 3), Counts::Version);
-        let mut say = |number| claimed(&mut known, uid("u"), What::Version(number));
+        let mut say = |number| claimed(&mut known, uid("u"), Fact::Version(number));
         assert_eq!(say(2), Some(("3".into(), Change::Added)), "the first that was seen");
         assert_eq!((say(1), say(2), say(9)), (None, None, None));
         assert_eq!(say(3), Some(("4".into(), Change::Modified)));
         let mut known = Known::new(By::Revision, false);
         commit(&mut known, "u", 7, Change::Added, 0);
         assert_eq!(commit(&mut known, "u", 9, Change::Modified, 0), Counts::Version);
-        assert_eq!(claimed(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
+        assert_eq!(claimed(&mut known, uid("u"), Fact::Version(9)), Some(("9".into(), Change::Added)));
     }
 
     /// A subject that removes its finalizer has seen the deletion request, and does not repeat the new generation.
@@ -338,7 +338,7 @@ mod tests {
         let mut known = Known::new(By::Generation, true);
         read(&mut known, 1, Change::Added, (1, false, true));
         read(&mut known, 2, Change::Modified, (2, true, true));
-        assert_eq!(claimed(&mut known, uid("u"), What::Version(2)), Some(("1".into(), Change::Added)));
+        assert_eq!(claimed(&mut known, uid("u"), Fact::Version(2)), Some(("1".into(), Change::Added)));
         assert_eq!(read(&mut known, 3, Change::Deleted, (2, true, true)), (Counts::Untold, None), "it was proven");
     }
 
@@ -349,10 +349,10 @@ mod tests {
         let claim = |what| Claim { t_ms: 5, of: uid("u"), what };
         assert_eq!(known.resolve(&claim(THERE), false), Resolved::NotYet);
         commit(&mut known, "u", 1, Change::Added, 1);
-        assert_eq!(known.resolve(&claim(What::Version(2)), false), Resolved::NotYet);
+        assert_eq!(known.resolve(&claim(Fact::Version(2)), false), Resolved::NotYet);
         assert!(matches!(known.resolve(&claim(THERE), false), Resolved::Proves(_)));
-        assert_eq!(known.resolve(&claim(What::Gone), false), Resolved::NotYet);
+        assert_eq!(known.resolve(&claim(Fact::Gone), false), Resolved::NotYet);
         commit(&mut known, "u", 2, Change::Deleted, 1);
-        assert!(matches!(known.resolve(&claim(What::Gone), false), Resolved::Proves(_)));
+        assert!(matches!(known.resolve(&claim(Fact::Gone), false), Resolved::Proves(_)));
     }
 }

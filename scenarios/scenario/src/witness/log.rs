@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::known::{By, Known};
-use super::{About, Claim, Commits, Kind, Lines, Of, Open, Reporter, Scene, Statement, What, change};
+use super::{About, Claim, Commits, Fact, Kind, Lines, Of, Open, Reporter, Scene, Statement, change};
 
 mod preset;
 
@@ -183,9 +183,9 @@ impl Lines for Pattern {
             return Some(Err("the pattern matched without `uid` or `name`"));
         };
         let what = match found.name("rv").or_else(|| found.name("generation")) {
-            None => What::There { ends: false },
+            None => Fact::There { ends: false },
             Some(number) => match number.as_str().parse() {
-                Ok(number) => What::Version(number),
+                Ok(number) => Fact::Version(number),
                 Err(_) => return Some(Err("`rv` or `generation` is no number")),
             },
         };
@@ -221,11 +221,11 @@ mod tests {
         let name = || Of::Name("ns".into(), "a".into());
         let claim = |of, what| Ok(Statement::Claims(Claim { t_ms: 5, of, what }));
         let by_name = r"done (?P<namespace>\S+)/(?P<name>\S+)";
-        assert_eq!(claimed(by_name, "done ns/a"), claim(name(), What::There { ends: false }));
+        assert_eq!(claimed(by_name, "done ns/a"), claim(name(), Fact::There { ends: false }));
         let generation = format!("{by_name} g(?P<generation>.+)");
-        assert_eq!(claimed(&generation, "done ns/a g4"), claim(name(), What::Version(4)));
+        assert_eq!(claimed(&generation, "done ns/a g4"), claim(name(), Fact::Version(4)));
         assert!(claimed(&generation, "done ns/a gx").is_err());
-        assert_eq!(claimed("done (?P<uid>.+)", "done u"), claim(Of::Uid("u".into()), What::There { ends: false }));
+        assert_eq!(claimed("done (?P<uid>.+)", "done u"), claim(Of::Uid("u".into()), Fact::There { ends: false }));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::known::{By, Known};
 use super::status::Holds;
-use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
+use super::{About, Claim, Fact, Kind, Of, Open, Reporter, Scene, Statement};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
 
@@ -87,7 +87,7 @@ impl Kind for Metrics {
         let Some(url) = &scene.metrics_url else { anyhow::bail!("the subject has no page of metrics") };
         let page = Page::new(url, LIMITS).map_err(anyhow::Error::msg)?;
         let selector = Selector::read(&self.series).map_err(anyhow::Error::msg)?;
-        let seen = Seen { keys: self.clone(), selector, objects: BTreeMap::new() };
+        let seen = PageReading { keys: self.clone(), selector, objects: BTreeMap::new() };
         let listens = AbortOnDropHandle::new(tokio::spawn(listen(page, seen, reporter.clone())));
         let by = match self.value {
             None => By::Nothing,
@@ -99,7 +99,7 @@ impl Kind for Metrics {
     }
 }
 
-async fn listen(mut page: Page, mut seen: Seen, reporter: Reporter) {
+async fn listen(mut page: Page, mut seen: PageReading, reporter: Reporter) {
     let mut due = tokio::time::interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -132,15 +132,15 @@ async fn listen(mut page: Page, mut seen: Seen, reporter: Reporter) {
 }
 
 /// The objects at the last reading of the page, each with its version if the page has versions.
-struct Seen {
+struct PageReading {
     keys: Metrics,
     selector: Selector,
     objects: BTreeMap<Of, Option<i64>>,
 }
 
-impl Seen {
+impl PageReading {
     /// The changes of objects from the last reading of the page to this reading.
-    fn read(&mut self, page: &str) -> Result<Vec<(Of, What)>, String> {
+    fn read(&mut self, page: &str) -> Result<Vec<(Of, Fact)>, String> {
         let mut objects = BTreeMap::new();
         for labels in Labelled::of(page, &self.selector) {
             let labels = labels?;
@@ -154,14 +154,14 @@ impl Seen {
             }
         }
         let gone = self.objects.keys().filter(|of| !objects.contains_key(*of));
-        let mut shown: Vec<(Of, What)> = gone.map(|of| (of.clone(), What::Gone)).collect();
+        let mut shown: Vec<(Of, Fact)> = gone.map(|of| (of.clone(), Fact::Gone)).collect();
         for (of, version) in &objects {
             let before = self.objects.get(of);
             if before.is_none() {
-                shown.push((of.clone(), What::There { ends: true }));
+                shown.push((of.clone(), Fact::There { ends: true }));
             }
             if let Some(number) = version.filter(|_| before != Some(version)) {
-                shown.push((of.clone(), What::Version(number)));
+                shown.push((of.clone(), Fact::Version(number)));
             }
         }
         self.objects = objects;
@@ -186,10 +186,10 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn seen(text: &str) -> Seen {
+    fn seen(text: &str) -> PageReading {
         let keys: Metrics = serde_saphyr::from_str(text).unwrap();
         let selector = Selector::read(&keys.series).unwrap();
-        Seen { keys, selector, objects: BTreeMap::new() }
+        PageReading { keys, selector, objects: BTreeMap::new() }
     }
 
     /// A metrics page with lines of kube-state-metrics 2.13.
@@ -201,11 +201,11 @@ mod tests {
     #[test]
     fn series_that_come_and_go_are_objects() {
         let name = |name: &str| Of::Name("default".into(), name.into());
-        let there = What::There { ends: true };
+        let there = Fact::There { ends: true };
         let mut configmaps = seen("{series: kube_configmap_created, name: configmap}");
         assert_eq!(configmaps.read(PAGE), Ok(vec![(name("a"), there), (name("b"), there)]));
         let fewer = PAGE.replace("kube_configmap_created{namespace=\"default\",configmap=\"a\"} 1.7e+09\n", "");
-        assert_eq!(configmaps.read(&fewer), Ok(vec![(name("a"), What::Gone)]));
+        assert_eq!(configmaps.read(&fewer), Ok(vec![(name("a"), Fact::Gone)]));
         let mut pods = seen("{series: 'kube_pod_info{namespace=\"default\"}', uid: uid}");
         assert_eq!(pods.read(PAGE), Ok(vec![(Of::Uid("u-1".into()), there)]));
         assert!(pods.read("<html>").unwrap_err().contains("no sample"));
@@ -221,11 +221,11 @@ mod tests {
         };
         let mut seen = seen("{series: kube_deployment_metadata_generation, name: deployment, value: generation}");
         assert!(seen.keys.sees(&About::default()).updated);
-        assert_eq!(seen.read(&page("1")), Ok(vec![(of(), What::There { ends: true }), (of(), What::Version(1))]));
+        assert_eq!(seen.read(&page("1")), Ok(vec![(of(), Fact::There { ends: true }), (of(), Fact::Version(1))]));
         assert_eq!(seen.read(&page("1")), Ok(vec![]));
-        assert_eq!(seen.read(&page("1.234567e+06")), Ok(vec![(of(), What::Version(1_234_567))]));
+        assert_eq!(seen.read(&page("1.234567e+06")), Ok(vec![(of(), Fact::Version(1_234_567))]));
         assert_eq!(seen.read(&page("NaN")), Ok(vec![]), "no version is none");
-        assert_eq!(seen.read("other 1\n"), Ok(vec![(of(), What::Gone)]));
+        assert_eq!(seen.read("other 1\n"), Ok(vec![(of(), Fact::Gone)]));
         assert!(serde_saphyr::from_str::<Metrics>("{series: a, uid: u, value: count}").is_err());
     }
 

@@ -214,7 +214,7 @@ mod tests {
         assert!(format!("{:#}", name("good='open").unwrap_err()).contains("--subject good='open: "));
     }
 
-    fn asked(file: &str, what: &[&str]) -> Result<Choice> {
+    fn choice_of(file: &str, what: &[&str]) -> Result<Choice> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("these.yaml");
         std::fs::write(&path, file).unwrap();
@@ -230,7 +230,7 @@ mod tests {
         let refused = |rate: &str| {
             let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
             std::fs::write(file.path(), scenario.replace("RATE", rate)).unwrap();
-            let asked = asked("subjects: [a=bin/a, b=bin/b]\n", &[file.path().to_str().unwrap()]);
+            let asked = choice_of("subjects: [a=bin/a, b=bin/b]\n", &[file.path().to_str().unwrap()]);
             asked.err().map(|error| format!("{error:#}"))
         };
         assert_eq!(refused("5/s"), None);
@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn a_file_says_all_of_it() {
         let file = "scenario: example-watcher\nseed: 5\nrounds: 2\nparallel: true\nsubjects: [a=bin/a, 'b=bin/b -x']\n";
-        let choice = asked(file, &[]).unwrap();
+        let choice = choice_of(file, &[]).unwrap();
         assert_eq!((choice.source.scenario.seed, choice.rounds, choice.side_by_side), (5, 2, true));
         let end = "compare example-watcher --seed 5 --rounds 2 --parallel --subject a=bin/a --subject 'b=bin/b -x'";
         assert!(choice.repeat.ends_with(end), "{}", choice.repeat);
-        let wrong = |file: &str, what: &[&str]| format!("{:#}", asked(file, what).err().unwrap());
+        let wrong = |file: &str, what: &[&str]| format!("{:#}", choice_of(file, what).err().unwrap());
         assert!(wrong("subjects: [a=bin/a, b=bin/b]\n", &[]).contains("a scenario is missing"));
         assert!(wrong("subjects: [a=bin/a]\n", &["smoke"]).contains("1 subjects are named: from 2 to 16"));
         assert!(wrong("subjects: [bin/a, other/a]\n", &["smoke"]).contains("two subjects have the same name"));

@@ -8,7 +8,7 @@ use anyhow::Result;
 use reports::judge::{Judgement, Verdict};
 use reports::record::{Record, RequestRow, Verb};
 
-use crate::run::{Addresses, Options};
+use crate::run::Options;
 use crate::scenario::Source;
 use crate::{out, run, shown};
 
@@ -25,22 +25,9 @@ pub(super) fn play(source: Source, file: &Path) -> Result<u8> {
     let text = std::fs::read_to_string(file)?;
     let runs = file.parent().unwrap_or(Path::new(".")).join("runs");
     let repeat = format!("{} soak {}", crate::started_as(), crate::quoted(&file.display().to_string()));
-    let options = Options {
-        source,
-        runs,
-        run_dir: None,
-        plant: None,
-        service: None,
-        keep_events: false,
-        quiet: false,
-        left_out: None,
-        counts_bytes: false,
-        repeat,
-        window: Addresses { metrics: None, page: None },
-        audit: None,
-    };
+    let options = Options { quiet: false, ..Options::new(source, runs, repeat) };
     let directory = crate::cli::block_on(run::record(options))?;
-    let (record, judgement) = run::judged(&directory)?;
+    let (record, judgement) = run::judge_record(&directory)?;
     for line in screen(&record, &judgement, &text) {
         out::out!("{}", shown::line(&line));
     }

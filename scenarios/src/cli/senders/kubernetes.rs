@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use kind::cluster::{Health, NODE_NAME};
 
-use crate::load::workers::job::{self, Job, Place};
+use crate::load::workers::job::{self, Job, JobSettings};
 use tokio::process::Command;
 
 /// Time that a Job needs in addition to the length of the load, for start and drain.
@@ -72,6 +72,6 @@ impl Flags {
         };
         let deadline = length + BESIDES;
         let namespace = self.namespace.clone();
-        Job::start(Place { kubectl, kubeconfig, namespace, image, workers, deadline, mark: None }).await
+        Job::start(JobSettings { kubectl, kubeconfig, namespace, image, workers, deadline, mark: None }).await
     }
 }

@@ -9,7 +9,7 @@ use reports::exit;
 
 use super::super::Played;
 use super::super::hot::is_of;
-use super::super::planes::{self, Place};
+use super::super::planes::{self, ResourcePath};
 use crate::hunt::audit::is_ignored;
 use crate::hunt::points::{Point, Signature, shared_by};
 
@@ -83,7 +83,7 @@ pub(super) fn shared(views: &[View]) -> (Vec<Point>, usize) {
 
 /// The kind of a request, and whether it is a watch. The verb of a read is empty. `None` if the path names no resource.
 fn signature(request: &RequestLine) -> Option<(Signature, bool)> {
-    let place = Place::of(&request.path)?;
+    let place = ResourcePath::of(&request.path)?;
     let verb = match request.method.as_str() {
         "POST" => "create",
         "PUT" => "update",

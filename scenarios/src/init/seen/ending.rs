@@ -54,7 +54,7 @@ pub(crate) enum Mend {
 
 impl Mend {
     /// The change as text for the scenario file.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Without(flag) => {
                 format!("--{flag} was left out: the program does not accept the flag, or not this value")

@@ -154,7 +154,7 @@ impl Reaction {
     }
 
     /// The reaction as one line of text.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         if let Some(why) = &self.refused {
             return format!("could not be made: {why}");
         }
@@ -327,9 +327,9 @@ mod tests {
         assert_eq!((web.churned.as_str(), &web.by), ("deployments.apps/v1", &By::Name("web-{name}".to_owned())));
         assert!(reaction.observes && reaction.conditions == ["Ready"], "{reaction:?}");
         assert_eq!(reaction.finalizers, ["shop.example.com/hold"]);
-        assert!(reaction.told().starts_with("3 requests, makes 1 configmaps, "), "{}", reaction.told());
+        assert!(reaction.line().starts_with("3 requests, makes 1 configmaps, "), "{}", reaction.line());
         let silent = Reaction::of(&step(), &[]);
-        assert_eq!((silent.told().as_str(), silent.weight()), ("nothing", (false, 0)));
+        assert_eq!((silent.line().as_str(), silent.weight()), ("nothing", (false, 0)));
     }
 
     /// A child's name with a generated part is not used as a pattern for the children of other objects.

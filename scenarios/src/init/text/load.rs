@@ -114,7 +114,7 @@ fn seen_churn(text: &mut String, found: &Found, seen: &Seen, best: &Reaction) {
         .from
         .as_ref()
         .map_or_else(|| "made from its definition".to_owned(), |file| format!("the sample in {}", file.display()));
-    line!(text, "# seen: of all kinds it reacts to this one most: {}.", best.told());
+    line!(text, "# seen: of all kinds it reacts to this one most: {}.", best.line());
     line!(text, "# seen: an object like this ({from}) was taken.");
     for change in best.changes.iter().take(FIELDS) {
         let what = match (&change.refused, change.is_noticed) {
@@ -173,7 +173,7 @@ fn template(text: &mut String, found: &Found, seen: &Seen, taken: &Reaction) {
 fn others(text: &mut String, found: &Found, seen: &Seen) {
     let best = seen.best().filter(|_| seen.ran()).map(|best| best.kind.as_str());
     for reaction in seen.reactions.iter().filter(|reaction| Some(reaction.kind.as_str()) != best).take(OTHERS) {
-        line!(text, "# seen: with {} ({}): {}.", reaction.kind, reaction.churned, reaction.told());
+        line!(text, "# seen: with {} ({}): {}.", reaction.kind, reaction.churned, reaction.line());
     }
     let is_tried = |crd: &&Crd| seen.reactions.iter().any(|reaction| reaction.kind == crd.kind);
     let rest = found.crds.iter().skip(usize::from(best.is_none())).filter(|crd| !is_tried(crd));

@@ -23,7 +23,7 @@ use crate::load::measure::{self, Ended};
 const NEARLY: Duration = Duration::from_secs(2);
 
 pub(crate) struct Beside {
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<WorkerReports>>,
     stop: Arc<Notify>,
     /// The time at which the last request is planned, and the time at which every call has ended.
     planned: Instant,
@@ -32,7 +32,7 @@ pub(crate) struct Beside {
 }
 
 #[derive(Default)]
-struct Told {
+struct WorkerReports {
     /// Counts since the last call of [`Beside::take`].
     interval: Interval,
     gone: Option<Gone>,
@@ -68,7 +68,7 @@ impl Assigned {
         let begin = sending.begin;
         let planned = begin + length;
         let over = planned + drain;
-        let (told, stop) = (Arc::new(Mutex::new(Told::default())), Arc::new(Notify::new()));
+        let (told, stop) = (Arc::new(Mutex::new(WorkerReports::default())), Arc::new(Notify::new()));
         let ends = tokio::spawn(follow(sending, Arc::clone(&told), Arc::clone(&stop), workers));
         Ok((Beside { told, stop, planned, over, ends: AbortOnDropHandle::new(ends) }, begin))
     }
@@ -105,7 +105,7 @@ impl Beside {
 }
 
 /// Adds the workers' intervals until the last message, then ends the workers.
-async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>, workers: Workers) {
+async fn follow(mut sending: Sending, told: Arc<Mutex<WorkerReports>>, stop: Arc<Notify>, workers: Workers) {
     let add = |Sum { interval, .. }: Sum| told.lock().interval.add(&interval);
     let gone = loop {
         if sending.is_over() {

@@ -43,7 +43,7 @@ impl Workers {
         }
         let whole = plan.fingerprint();
         for (worker, number) in self.0.iter_mut().zip(0..) {
-            let share = plan.clone().share(number, workers).planned();
+            let share = plan.clone().share(number, workers).total();
             match worker.hear(READY_LIMIT).await? {
                 Word::Ready { planned, fingerprint } if planned == share && fingerprint == whole => {}
                 Word::Ready { planned, fingerprint } => bail!(
@@ -192,7 +192,7 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
     }
     workers.0.extend(again);
     let measured = Measured { lasted: begin.elapsed().min(job.length()), total: run.total, ended };
-    Ok(checked(measured, plan.planned()))
+    Ok(checked(measured, plan.total()))
 }
 
 fn tell(run: &mut Run, Sum { start_ms, end_ms, interval }: Sum, watch: &mut Watch) {

@@ -43,7 +43,7 @@ const CPU: &str = "100m";
 
 /// Where and how the Job runs.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct JobSettings {
     pub(crate) kubectl: PathBuf,
     pub(crate) kubeconfig: PathBuf,
     /// An existing namespace, which is not removed. With `None`, a temporary namespace is created.
@@ -60,14 +60,14 @@ pub(crate) struct Place {
 /// A Job whose Pods run. Dropping this value deletes all its objects.
 #[derive(Debug)]
 pub(crate) struct Job {
-    place: Place,
+    place: JobSettings,
     namespace: String,
     name: String,
 }
 
 impl Job {
     /// Creates the Job and waits until every Pod runs. If the Pods do not run in time, deletes all created objects.
-    pub(crate) async fn start(place: Place) -> Result<(Self, Vec<(Command, String)>)> {
+    pub(crate) async fn start(place: JobSettings) -> Result<(Self, Vec<(Command, String)>)> {
         // The name must be unused and need not be secret.
         let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
         let namespace = place.namespace.clone().unwrap_or_else(|| format!("longhaul-load-{id}"));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     fn job(namespace: Option<&str>) -> Job {
-        let place = Place {
+        let place = JobSettings {
             kubectl: "/nowhere/kubectl".into(),
             kubeconfig: "/my files/config".into(),
             namespace: namespace.map(str::to_owned),

@@ -124,7 +124,7 @@ async fn obey<W: AsyncWrite + Unpin>(
     job.config.max_in_flight = part(job.config.max_in_flight, worker, workers);
     descriptors::provide(&job.config).map_err(Error::Machine)?;
     let plan = job.plan()?.share(worker, workers);
-    let (planned, length) = (plan.planned(), plan.length());
+    let (planned, length) = (plan.total(), plan.length());
     write(output, &Word::Ready { planned, fingerprint: plan.fingerprint() }).await?;
     let begin = start(epoch, orders, output).await?;
     let load = Load::start(plan, &job.to.target(), begin)?;

@@ -7,32 +7,32 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use super::{Conductor, Halt};
-use crate::run::crashes::told;
+use crate::run::crashes::crash_text;
 
 impl Conductor<'_> {
     pub(super) async fn processes(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        while let Some(exit) = stage.subject.exited() {
-            let Some(restarting) = stage.crashes.after(&exit, Instant::now()) else {
+        while let Some(exit) = stage.subject.processes.exited() {
+            let Some(restarting) = stage.subject.crashes.after(&exit, Instant::now()) else {
                 return Err(Halt::SubjectExited(exit));
             };
-            let last_words = stage.subject.bury(&exit, restarting.due).await;
-            let (row, is_told) = stage.crashes.row(now_ms, &exit, &restarting, last_words);
+            let last_words = stage.subject.processes.bury(&exit, restarting.due).await;
+            let (row, is_told) = stage.subject.crashes.row(now_ms, &exit, &restarting, last_words);
             if is_told {
                 self.writer.crash(&row)?;
             }
             stage.events.ledger().subject_ended(now_ms);
-            stage.observer.left(stage.subject.pids());
-            stage.log.note(&told(&row));
-            self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
+            stage.observers.resources.left(stage.subject.processes.pids());
+            stage.subject.log.note(&crash_text(&row));
+            self.live.say(&format!("{:>4}s {}", now_ms / 1000, crash_text(&row)));
         }
         self.pods(now_ms)?;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        let started = stage.subject.start_due(Instant::now(), &stage.log);
+        let started = stage.subject.processes.start_due(Instant::now(), &stage.subject.log);
         let started = started.context("failed to start the subject again")?;
         if !started.is_empty() {
             stage.events.ledger().subject_started(now_ms);
-            stage.observer.watch(stage.subject.pids());
+            stage.observers.resources.watch(stage.subject.processes.pids());
         }
         Ok(())
     }
@@ -40,20 +40,20 @@ impl Conductor<'_> {
     /// Handles crashes of a subject in Pods. A kubelet restarts the crashed containers.
     fn pods(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        let Some(pods) = stage.subject.pods().cloned() else { return Ok(()) };
+        let Some(pods) = stage.subject.processes.pods().cloned() else { return Ok(()) };
         if let Some(why) = pods.is_blind() {
             return Err(Halt::Broken(anyhow::anyhow!(why)));
         }
         if let Some(used) = pods.take_used() {
-            stage.observer.told(used);
+            stage.observers.resources.report(used);
         }
         for crash in pods.take_crashes() {
-            let (row, is_told) = stage.crashes.of_container(now_ms, crash);
+            let (row, is_told) = stage.subject.crashes.of_container(now_ms, crash);
             if is_told {
                 self.writer.crash(&row)?;
             }
-            stage.log.note(&told(&row));
-            self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
+            stage.subject.log.note(&crash_text(&row));
+            self.live.say(&format!("{:>4}s {}", now_ms / 1000, crash_text(&row)));
         }
         if pods.take_died() && self.clock.runs() {
             stage.events.ledger().subject_ended(now_ms);
@@ -62,10 +62,10 @@ impl Conductor<'_> {
             // A new process lists everything, and may report observations of the earlier one again.
             Some(pids) if self.clock.runs() => {
                 stage.events.ledger().subject_started(now_ms);
-                stage.observer.watch(pids);
+                stage.observers.resources.watch(pids);
             }
             // They start one after the other until all are ready.
-            Some(pids) => stage.observer.left(pids),
+            Some(pids) => stage.observers.resources.left(pids),
             None => {}
         }
         Ok(())

@@ -18,12 +18,13 @@ impl Conductor<'_> {
         let Ok(stage) = self.stage() else { return EndReason::Completed };
         let counts = stage.events.counts();
         // A fault before the first commit may prevent all observations, so the witness is not to blame.
-        let struck_first = stage.commits_before_fault == Some(0) && struck;
+        let struck_first = stage.faults.commits_before == Some(0) && struck;
         if counts.commits == 0 || counts.observations > 0 || struck_first || is_mute {
             return EndReason::Completed;
         }
-        let malformed = stage.reported.tally.malformed();
-        let example = stage.reported.tally.example().map(|example| format!("; the first unreadable line: {example}"));
+        let malformed = stage.witness.reported.tally.malformed();
+        let example =
+            stage.witness.reported.tally.example().map(|example| format!("; the first unreadable line: {example}"));
         let detail = format!(
             "the subject proved none of {} commits in {} s ({malformed} unreadable lines{}). {}",
             counts.commits,
@@ -41,7 +42,7 @@ impl Conductor<'_> {
             _ => None,
         };
         let last_words = match self.stage.as_mut() {
-            Some(stage) => stage.subject.last_words(of.as_ref()).await,
+            Some(stage) => stage.subject.processes.last_words(of.as_ref()).await,
             None => String::new(),
         };
         match halt {
@@ -75,11 +76,11 @@ impl Conductor<'_> {
             if let Err(error) = stage.load.unregister(&self.world.api()).await {
                 self.live.say(&format!("{error:#}"));
             }
-            stage.observer.unwatch();
-            if stage.subject.is_attached() {
+            stage.observers.resources.unwatch();
+            if stage.subject.processes.is_attached() {
                 self.live.say("the subject is left running, as it was before the run");
             }
-            if stage.subject.stop(stop_timeout).await {
+            if stage.subject.processes.stop(stop_timeout).await {
                 self.live
                     .say(&format!("the subject did not exit within {stop_timeout:?} after SIGTERM and was killed"));
             }
@@ -113,10 +114,10 @@ impl Conductor<'_> {
         if let Some(stage) = self.stage.as_mut() {
             // A run that ended early left the subject no time to catch up, so missing observations are undecided.
             stage.events.settle(self.drained, self.requests.newest(), &mut self.writer)?;
-            if let Some(row) = stage.crashes.untold() {
+            if let Some(row) = stage.subject.crashes.untold() {
                 self.writer.crash(&row)?;
             }
-            for row in stage.canaries.close(now_ms) {
+            for row in stage.faults.canaries.close(now_ms) {
                 self.writer.fault(&row)?;
             }
         }

@@ -6,9 +6,7 @@ use mock_faults::{Family, Fault, Name};
 use reports::record::{FaultEvent, FaultRow};
 
 use super::{Conductor, Halt};
-use crate::run::arrival::disturbs_events;
 use crate::run::canary::Which;
-use crate::run::interval;
 use crate::run::manifest::{describe, fault_id};
 use crate::run::timeline::Action;
 
@@ -29,7 +27,7 @@ impl Conductor<'_> {
 
     fn due(&mut self) -> Result<Option<Action>, Halt> {
         let now_ms = self.clock.runs().then(|| self.clock.now_ms());
-        let timeline = &mut self.stage()?.timeline;
+        let timeline = &mut self.stage()?.faults.timeline;
         Ok(match now_ms {
             Some(now_ms) => timeline.due(now_ms),
             None => timeline.due_early(),
@@ -56,11 +54,9 @@ impl Conductor<'_> {
         let now_ms = self.clock.now_ms();
         let fault = &self.scenario.faults[index];
         let stage = self.stage()?;
-        stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
-        stage.active.push(index);
+        let commits = stage.events.counts().commits;
         stage.events.arrivals().began(index, now_ms);
-        if disturbs_events(fault) {
-            stage.faulted = true;
+        if stage.faults.began(index, fault, commits) {
             stage.events.faulted(true);
         }
         let row = self.fault_row(index, FaultEvent::Started, 0, None);
@@ -76,7 +72,7 @@ impl Conductor<'_> {
                 continue;
             }
             let at_ms = if self.clock.runs() { self.clock.at_ms(at) } else { 0 };
-            self.stage()?.timeline.fired(index, at_ms, fired.begun);
+            self.stage()?.faults.timeline.fired(index, at_ms, fired.begun);
             if fired.begun {
                 self.tell_truth(index, true);
                 self.begun(index)?;
@@ -89,8 +85,8 @@ impl Conductor<'_> {
     /// fault that waits for a hit begins at once and closes no row.
     fn cut(&mut self, index: usize) -> Result<(), Halt> {
         let planned = self.scenario.faults[index].when.is_none() && self.clock.runs();
-        let from_ms = self.stage()?.interval_due_ms.saturating_sub(crate::clock::millis(interval::EVERY));
-        if planned && self.clock.now_ms() >= from_ms + crate::clock::millis(ROW_LEAST) {
+        let now_ms = self.clock.now_ms();
+        if planned && self.stage()?.rows.is_longer_than(ROW_LEAST, now_ms) {
             self.interval(false)?;
         }
         Ok(())
@@ -103,7 +99,7 @@ impl Conductor<'_> {
         let hits = self.hit_count(index);
         let now_ms = self.clock.now_ms();
         let stage = self.stage()?;
-        stage.active.retain(|active| *active != index);
+        stage.faults.ended(index);
         stage.events.arrivals().ended(index, now_ms);
         let row = self.fault_row(index, FaultEvent::Ended, hits, None);
         Ok(self.writer.fault(&row)?)
@@ -120,7 +116,7 @@ impl Conductor<'_> {
     /// Ends the faults that are still active when the load ends, or when the drain ends, and waits until their changes
     /// are undone and their hits are counted.
     pub(super) async fn end_faults(&mut self) -> Result<(), Halt> {
-        for action in self.stage()?.timeline.finish() {
+        for action in self.stage()?.faults.timeline.finish() {
             self.act(action)?;
         }
         let world = self.world;
@@ -153,7 +149,7 @@ impl Conductor<'_> {
             row.t_ms = self.clock.at_ms(at);
             self.writer.fault(&row)?;
             let stage = self.stage()?;
-            stage.timeline.hit(index, row.t_ms);
+            stage.faults.timeline.hit(index, row.t_ms);
             stage.events.arrivals().hit(index);
             if let Some(id) = &fault.id {
                 stage.load.hit(id, at);
@@ -170,8 +166,8 @@ impl Conductor<'_> {
         let door = if pulls { self.world.registry_canary() } else { None };
         let stage = self.stage()?;
         match door {
-            Some((door, path)) => stage.canaries.pull(which, door, path),
-            None => stage.canaries.write(which, stage.load.canaries(fault.resource.as_deref())),
+            Some((door, path)) => stage.faults.canaries.pull(which, door, path),
+            None => stage.faults.canaries.write(which, stage.load.canaries(fault.resource.as_deref())),
         }
         Ok(())
     }
@@ -179,15 +175,11 @@ impl Conductor<'_> {
     pub(super) fn canaries(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let events = &stage.events;
-        let rows = stage.canaries.decided(now_ms, &mut |uid, revision| events.resolved(uid, revision));
+        let rows = stage.faults.canaries.decided(now_ms, &mut |uid, revision| events.resolved(uid, revision));
         for row in rows {
             self.writer.fault(&row)?;
         }
-        let faults = &self.scenario.faults;
-        let disturbed = stage.active.iter().any(|index| disturbs_events(&faults[*index]));
-        let recovered = stage.faulted && !disturbed && !stage.canaries.waits_after();
-        if recovered {
-            stage.faulted = false;
+        if stage.faults.has_recovered(&self.scenario.faults) {
             stage.events.faulted(false);
         }
         Ok(())

@@ -11,7 +11,7 @@ impl Conductor<'_> {
     /// Compares the states of the subject and of the control plane until they are equal or the time is over. Writes the
     /// last comparison into the record.
     pub(super) async fn last_look(&mut self) -> Result<(), Halt> {
-        let health = self.stage()?.endpoints.health;
+        let health = self.stage()?.subject.endpoints.health;
         let Some(reader) = Reader::of(self.scenario, health, self.world.api(), self.clock.clone()) else {
             return Ok(());
         };

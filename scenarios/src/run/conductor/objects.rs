@@ -19,7 +19,7 @@ impl Conductor<'_> {
     pub(super) async fn begin_siblings(&mut self) -> Result<(), Halt> {
         let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
         let siblings = self.beside(Box::pin(async move { Siblings::start(scenario, &api, clock).await })).await?;
-        self.stage()?.siblings = siblings.context("the harness cannot see the subject's children")?;
+        self.stage()?.observers.siblings = siblings.context("the harness cannot see the subject's children")?;
         Ok(())
     }
 
@@ -28,7 +28,7 @@ impl Conductor<'_> {
     pub(super) async fn begin_quiet(&mut self) -> Result<(), Halt> {
         let (now_ms, drain) = (self.clock.now_ms(), self.scenario.phases.drain.0);
         let stage = self.stage()?;
-        stage.timeline.load_ended(now_ms);
+        stage.faults.timeline.load_ended(now_ms);
         let last = self.scenario.faults.iter().filter_map(Fault::after_load).max();
         let window = Window::of(now_ms, drain, last.map(|after| after.0));
         let told = self.world.plane.mock().is_some();
@@ -42,7 +42,7 @@ impl Conductor<'_> {
         };
         let (quiet, writers) = self.beside(Box::pin(begins)).await?;
         self.requests.go_on(writers);
-        self.stage()?.quiet = quiet;
+        self.stage()?.observers.quiet = quiet;
         Ok(())
     }
 
@@ -64,14 +64,14 @@ impl Conductor<'_> {
         let told = self.world.plane.mock().is_some();
         let foreign = self.requests.take_foreign();
         let mut objects = Objects { drift, queues, foreign, ..Objects::default() };
-        if let Some(quiet) = self.stage()?.quiet.take() {
+        if let Some(quiet) = self.stage()?.observers.quiet.take() {
             let writers = std::mem::take(self.requests.writers());
             objects.quiet = Some(match quiet {
                 Ok(quiet) => self.beside(quiet.end(told.then_some(&writers))).await?,
                 Err(why) => record::Quiet { unread: Some(why), ..record::Quiet::default() },
             });
         }
-        if let Some(siblings) = self.stage()?.siblings.take() {
+        if let Some(siblings) = self.stage()?.observers.siblings.take() {
             let grace_ms = self.stage()?.events.deadline_ms();
             objects.siblings = self.beside(siblings.end(grace_ms)).await?;
         }
@@ -100,7 +100,7 @@ impl Conductor<'_> {
     pub(super) async fn objects_so_far(&mut self) {
         let Some(stage) = self.stage.as_mut() else { return };
         let grace_ms = stage.events.deadline_ms();
-        let siblings = match stage.siblings.take() {
+        let siblings = match stage.observers.siblings.take() {
             Some(siblings) => siblings.end(grace_ms).await,
             None => Vec::new(),
         };

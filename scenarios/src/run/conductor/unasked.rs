@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use super::{Conductor, Halt};
+use crate::run::audited::AuditedRequests;
 use crate::run::plane::Plane;
-use crate::run::ready::{Asked, Ready};
-use crate::run::told::Told;
+use crate::run::ready::{Ready, Requested};
 use crate::scenario::Scenario;
 
 /// Minimum time after the subject's start. A controller that waits for a dead leader's lease gets the lease after 15 s.
@@ -22,7 +22,7 @@ const NAMED_MAX: usize = 8;
 
 /// Waits for the subject's first request for a churned resource.
 pub(super) struct Unasked {
-    told: Told,
+    told: AuditedRequests,
     started: Instant,
     due: Instant,
     next: Instant,
@@ -31,7 +31,7 @@ pub(super) struct Unasked {
 impl Unasked {
     /// Starts to wait for a subject that was started at `started` and is now ready. `None` if the subject need not
     /// request any churned resource.
-    pub(super) fn of(scenario: &Scenario, ready: &Ready, told: Told, started: Instant) -> Option<Self> {
+    pub(super) fn of(scenario: &Scenario, ready: &Ready, told: AuditedRequests, started: Instant) -> Option<Self> {
         // With `ready: {request: first}` the subject may ask for judged resources at any time.
         let content = matches!(ready, Ready::FirstRequest { any: true, .. });
         let is_asked = !scenario.churn.is_empty() && !scenario.subject.watches_nothing() && told.judges_anything();
@@ -49,11 +49,11 @@ impl Unasked {
         }
         self.next = now + EVERY;
         // Unread parts of an audit log may contain requests for churned resources.
-        if self.told.asked(plane) == Asked::Judged || !self.told.is_whole() {
+        if self.told.requests_so_far(plane) == Requested::Judged || !self.told.is_whole() {
             return (None, true);
         }
-        let said =
-            (now >= self.due).then(|| sentence(now - self.started, self.told.judged(), &self.told.kinds_asked(plane)));
+        let said = (now >= self.due)
+            .then(|| sentence(now - self.started, self.told.judged_resources(), &self.told.kinds_asked(plane)));
         (said, false)
     }
 }
@@ -65,7 +65,7 @@ impl Conductor<'_> {
         let (said, has_asked) = unasked.look(&self.world.plane, Instant::now());
         let Some(stage) = &self.stage else { return Ok(()) };
         // An observation proves that the subject saw a version in some way. Effects of a fault are for the judges.
-        if has_asked || stage.commits_before_fault.is_some() || stage.events.counts().observations > 0 {
+        if has_asked || stage.faults.commits_before.is_some() || stage.events.counts().observations > 0 {
             self.unasked = None;
             return Ok(());
         }
@@ -116,7 +116,7 @@ fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)
 mod tests {
     use super::*;
 
-    fn said(kinds: &[(&str, &[&str])]) -> String {
+    fn message(kinds: &[(&str, &[&str])]) -> String {
         let kinds: Vec<(String, Vec<String>)> = kinds
             .iter()
             .map(|(kind, verbs)| ((*kind).to_owned(), verbs.iter().map(ToString::to_string).collect()))
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn it_says_what_was_asked_what_is_churned_and_what_to_do() {
-        let other = said(&[("gadgets.example.com", &["list", "watch"]), ("leases.coordination.k8s.io", &["get"])]);
+        let other = message(&[("gadgets.example.com", &["list", "watch"]), ("leases.coordination.k8s.io", &["get"])]);
         assert!(
             other.starts_with(
                 "the subject counts as ready, but within 20 s it requested no churned objects (widgets.example.com). It requested \
@@ -135,12 +135,12 @@ mod tests {
             "{other}"
         );
         assert!(other.contains("`churn: {resource: …}` with gadgets.example.com"), "{other}");
-        let standby = said(&[("leases.coordination.k8s.io", &["create", "get"])]);
+        let standby = message(&[("leases.coordination.k8s.io", &["create", "get"])]);
         assert!(standby.contains("It waits to become the leader: check that it may write its Lease"), "{standby}");
-        let silent = said(&[]);
+        let silent = message(&[]);
         assert!(silent.contains("It requested no objects at all. Its output may show the reason"), "{silent}");
         let many: Vec<String> = (0..20).map(|number| format!("kind{number}")).collect();
         let many: Vec<(&str, &[&str])> = many.iter().map(|kind| (kind.as_str(), &["get"][..])).collect();
-        assert!(said(&many).contains("kind7 (get), 12 more."), "{}", said(&many));
+        assert!(message(&many).contains("kind7 (get), 12 more."), "{}", message(&many));
     }
 }

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
-use hyper_util::rt::TokioIo;
 use loadgen::churn::Api;
 use tokio::io::AsyncWriteExt as _;
-use tokio_rustls::TlsConnector;
 
+use crate::run::install::{authority, connect};
 use crate::subject::{Log, Pods};
 
 /// Timeout until the API server begins to answer.
@@ -31,16 +30,11 @@ pub(super) async fn follow(api: Api, path: String, name: String, log: Log, pods:
 }
 
 async fn stream(api: &Api, path: &str, into: &mut tokio::io::DuplexStream) -> Result<()> {
-    let address = api.url.trim_start_matches("https://");
-    let tls = mock_pki::client_config(&api.ca_pem, None, &["http/1.1"])?;
-    let stream = tokio::net::TcpStream::connect(address).await?;
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();
-    let stream = TlsConnector::from(tls).connect(host.try_into()?, stream).await?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, connection) = connect(&api.url, &api.ca_pem).await?;
     let request = Request::get(path)
-        .header("host", address)
+        .header("host", authority(&api.url))
         .header("authorization", format!("Bearer {}", api.token))
-        .body(Empty::<Bytes>::new())?;
+        .body(Full::<Bytes>::default())?;
     let exchange = async {
         let answer = tokio::time::timeout(ANSWER_LIMIT, sender.send_request(request)).await;
         let mut answer = answer.context("no answer")??;

@@ -123,7 +123,7 @@ mod tests {
         RequestRow { t_ms, verb, resource, namespace, name, status, message, ..RequestRow::default() }
     }
 
-    fn told(efforts: &Efforts, name: &str, from_ms: u64) -> Vec<(u64, String, u16, u64)> {
+    fn requests_of(efforts: &Efforts, name: &str, from_ms: u64) -> Vec<(u64, String, u16, u64)> {
         let about = About {
             resource: "caches",
             namespace: "default",
@@ -159,8 +159,8 @@ mod tests {
             efforts.note(&row);
         }
         let db = || "statefulsets.apps default/a-db".to_owned();
-        assert_eq!(told(&efforts, "a", 5), [(20, db(), 422, 2), (30, db(), 201, 1)]);
-        assert_eq!(told(&efforts, "b", 0), []);
+        assert_eq!(requests_of(&efforts, "a", 5), [(20, db(), 422, 2), (30, db(), 201, 1)]);
+        assert_eq!(requests_of(&efforts, "b", 0), []);
     }
 
     /// The memory and the number of entries are bounded for any number of writes.
@@ -171,7 +171,7 @@ mod tests {
             efforts.note(&row(t_ms, Verb::Update, "caches", "a", if t_ms % 2 == 0 { 409 } else { 200 }));
         });
         assert_eq!(efforts.newest.len(), WRITES_MAX);
-        let told = told(&efforts, "a", 0);
+        let told = requests_of(&efforts, "a", 0);
         assert_eq!((told.len(), told[STEPS_MAX - 1].0), (STEPS_MAX, WRITES_MAX as u64 + 9));
     }
 }

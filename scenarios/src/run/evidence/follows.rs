@@ -148,7 +148,7 @@ mod tests {
         RequestRow { id, t_ms, verb, resource, status: 200, ended_ms, watch, last_revision, ..RequestRow::default() }
     }
 
-    fn told(follows: &Follows, from_ms: u64) -> (Vec<u64>, u64) {
+    fn follows_of(follows: &Follows, from_ms: u64) -> (Vec<u64>, u64) {
         let revision = from_ms.to_string();
         let (resource, until_ms) = ("packages", u64::MAX);
         let about =
@@ -166,7 +166,7 @@ mod tests {
         follows.note(&row(1, 10, Verb::Watch, None));
         (2..6000).for_each(|id| follows.note(&row(id, id * 10, Verb::List, Some(id * 10))));
         assert_eq!((follows.open.len(), follows.over.len()), (1, OVER_MAX));
-        let (times, left_out) = told(&follows, 50_005);
+        let (times, left_out) = follows_of(&follows, 50_005);
         let around: Vec<u64> = (4997..=5008).map(|id| id * 10).collect();
         assert_eq!(times, [vec![10], around, vec![59_990]].concat());
         assert_eq!(left_out, OVER_MAX as u64 + 1 - 14);
@@ -180,6 +180,6 @@ mod tests {
         follows.note(&RequestRow { resource: "pods".to_owned(), ..row(1, 10, Verb::Watch, None) });
         follows.note(&RequestRow { namespace: "other".to_owned(), ..row(2, 11, Verb::Watch, None) });
         follows.note(&row(3, 12, Verb::Get, Some(12)));
-        assert_eq!(told(&follows, 50), (Vec::new(), 0));
+        assert_eq!(follows_of(&follows, 50), (Vec::new(), 0));
     }
 }

@@ -30,7 +30,7 @@ const OF_EVERY_WRITE: [&str; 4] =
 type Key = (String, String, String);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ObjectWrites {
     writes: u64,
     thirds: [u64; 3],
     first_ms: u64,
@@ -44,7 +44,7 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct Rewrites {
     window: Window,
-    objects: BTreeMap<Key, Seen>,
+    objects: BTreeMap<Key, ObjectWrites>,
     unread: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Rewrites {
     }
 }
 
-impl Seen {
+impl ObjectWrites {
     fn count(&mut self, t_ms: u64, window: Window, changes: &[String], manager: Option<FieldManager>) {
         if self.writes == 0 {
             self.first_ms = t_ms;

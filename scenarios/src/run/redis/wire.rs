@@ -15,7 +15,7 @@ const WORD_BYTES_MAX: usize = 64 << 10;
 const LINE_BYTES_MAX: u64 = 32;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Command {
     /// `GETRANGE name …`.
     Get(Vec<u8>),
     /// `SET name value …`.
@@ -30,7 +30,7 @@ pub(super) enum Reply {
 }
 
 /// Reads the next command; `None` at the end of the stream.
-pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Asked>> {
+pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Command>> {
     let Some(count) = number(stream, b'*', WORDS_MAX).await? else { return Ok(None) };
     let mut words = Vec::with_capacity(count);
     for _ in 0..count {
@@ -43,9 +43,9 @@ pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result
     let mut words = words.into_iter();
     let verb = words.next().unwrap_or_default().to_ascii_uppercase();
     Ok(Some(match (&*verb, words.next(), words.next()) {
-        (b"GETRANGE", Some(name), Some(_)) => Asked::Get(name),
-        (b"SET", Some(name), Some(value)) => Asked::Set(name, value),
-        (other, ..) => Asked::Other(String::from_utf8_lossy(other).into_owned()),
+        (b"GETRANGE", Some(name), Some(_)) => Command::Get(name),
+        (b"SET", Some(name), Some(value)) => Command::Set(name, value),
+        (other, ..) => Command::Other(String::from_utf8_lossy(other).into_owned()),
     }))
 }
 
@@ -81,17 +81,17 @@ pub(super) async fn write(stream: &mut (impl AsyncWrite + Unpin), reply: &Reply)
 mod tests {
     use super::*;
 
-    async fn read_of(text: &str) -> io::Result<Option<Asked>> {
+    async fn read_of(text: &str) -> io::Result<Option<Command>> {
         read(&mut text.as_bytes()).await
     }
 
     #[tokio::test]
     async fn commands_are_read_and_nonsense_is_an_error() {
         let get = read_of("*4\r\n$8\r\ngetrange\r\n$1\r\na\r\n$1\r\n0\r\n$1\r\n9\r\n").await.unwrap();
-        assert_eq!(get, Some(Asked::Get(b"a".to_vec())));
+        assert_eq!(get, Some(Command::Get(b"a".to_vec())));
         let set = read_of("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\n\r\n\r\n").await.unwrap();
-        assert_eq!(set, Some(Asked::Set(b"a".to_vec(), b"\r\n".to_vec())));
-        assert_eq!(read_of("*1\r\n$4\r\nPING\r\n").await.unwrap(), Some(Asked::Other("PING".to_owned())));
+        assert_eq!(set, Some(Command::Set(b"a".to_vec(), b"\r\n".to_vec())));
+        assert_eq!(read_of("*1\r\n$4\r\nPING\r\n").await.unwrap(), Some(Command::Other("PING".to_owned())));
         assert_eq!(read_of("").await.unwrap(), None);
         for wrong in ["*99\r\n", "*1\r\n$999999\r\n", "*1\r\n$4\r\nPI", "GET a\r\n", "*-1\r\n", "*1\r\n"] {
             assert!(read_of(wrong).await.is_err(), "{wrong}");

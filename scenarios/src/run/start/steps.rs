@@ -15,12 +15,12 @@ use super::{Prepared, SubjectPlan, directory, load_plan, metrics, metrics_port, 
 use crate::clock::Clock;
 use crate::private;
 use crate::run::alerts::Receiver;
-use crate::run::calls::{self, Door};
-use crate::run::crew::Crew;
+use crate::run::calls::{self, ApiAccess};
 use crate::run::deploy::{Deployed, Watched};
 use crate::run::drift::Drifts;
 use crate::run::feed::Feed;
 use crate::run::load::LoadPlan;
+use crate::run::load_workers::WaitingWorkers;
 use crate::run::ready::Ready;
 use crate::run::redis::Redis;
 use crate::run::validators::Validators;
@@ -83,7 +83,7 @@ impl<'a> Witnessed<'a> {
     pub(super) async fn place(self) -> Result<Placed<'a>> {
         let (options, scenario, world) = (self.options, self.scenario(), &self.world);
         let machine = world.plane.machine();
-        let door = Door::make(options, world)?;
+        let door = ApiAccess::make(options, world)?;
         let calls = calls::plan(options, door.as_ref())?;
         let receiver = Receiver::open(scenario.alerts.as_ref(), machine).await?.map(Arc::new);
         let redis = Redis::open(scenario.shared_cache).await?;
@@ -152,13 +152,13 @@ impl<'a> Planned<'a> {
             }
             None => directory(&options.runs, &mut manifest)?,
         };
-        let (judged, goes_back) = (scenario.judged(), scenario.faults.has(Name::Rewind));
+        let (judged, goes_back) = (scenario.judged_resources(), scenario.faults.has(Name::Rewind));
         let feed = Feed::follow(&world.plane, world.api(), &judged, scenario.looks(), goes_back).await?;
         // This comes after the feed, so that the first objects are commits as well, and before the subject, which has
         // to find them.
         load.script = script(scenario, &world).await?;
         load.calls = calls::filled(calls, &world).await?;
-        load.crew = Crew::open(scenario, &world).await?;
+        load.workers = WaitingWorkers::open(scenario, &world).await?;
         let who = who(&world, &launcher, start, deployed, watched)?;
         let subject = SubjectPlan {
             who,

@@ -12,7 +12,7 @@ use mock_faults::Name;
 
 use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
-use crate::run::calls::Door;
+use crate::run::calls::ApiAccess;
 use crate::run::clocks::Clocks;
 use crate::run::deploy::{Deployed, Watched};
 use crate::run::front::Front;
@@ -38,7 +38,7 @@ pub(in crate::run) struct Launcher<'a> {
     /// The port of the subject's metrics, if the scenario leaves the choice to the harness.
     pub(super) metrics: Option<u16>,
     /// The service's API for Deployments, if the scenario calls it.
-    pub(super) door: Option<Door>,
+    pub(super) door: Option<ApiAccess>,
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache for verdicts, if the scenario has one.
     pub(super) redis: Option<SocketAddr>,
@@ -209,7 +209,7 @@ impl Launcher<'_> {
             registry: world.registry.host().to_owned(),
             endpoint: world.registry.address(),
             login: world.credentials()?.map(|login| (login.name, login.password)),
-            replicas: self.door.as_ref().map(Door::section),
+            replicas: self.door.as_ref().map(ApiAccess::section),
             alerts: self.alerts(world)?,
             shared_cache: self.shared_cache(world)?,
             lock: is_handed.then(|| world.lock()).transpose()?,
@@ -290,7 +290,7 @@ impl Launcher<'_> {
         if let Some(login) = world.credentials()? {
             set(scenario::DOCKER_CONFIG, text_of(&login.docker));
         }
-        let judged = self.options.source.scenario.judged();
+        let judged = self.options.source.scenario.judged_resources();
         let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
         set(scenario::WATCH, watches.join(","));
         set(scenario::NAMESPACE, String::new());

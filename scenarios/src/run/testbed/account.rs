@@ -38,7 +38,7 @@ pub(super) struct Hole {
 
 /// The result of one period of churn.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ChurnResult {
     pub(crate) counts: EventCounts,
     /// Times from commit to observation, for commits during the measurement, up to a limit.
     pub(crate) lags: Vec<Duration>,
@@ -57,13 +57,13 @@ pub(super) struct Account {
     /// Time since which lags are measured; `None` while lags are not measured.
     measures: Option<Instant>,
     waiting: HashMap<(Uid, Revision), Instant>,
-    seen: Seen,
+    seen: ChurnResult,
 }
 
 impl Account {
     pub(super) fn new(config: ledger::Config, claims: Claims, clock: Clock, at_hand: bool) -> Shared {
         let ledger = Ledger::new(config.clone());
-        let (waiting, seen) = (HashMap::new(), Seen::default());
+        let (waiting, seen) = (HashMap::new(), ChurnResult::default());
         Arc::new(Mutex::new(Self { config, ledger, claims, clock, at_hand, measures: None, waiting, seen }))
     }
 
@@ -73,7 +73,7 @@ impl Account {
         self.ledger = Ledger::new(self.config.clone());
         self.waiting.clear();
         self.measures = None;
-        self.seen = Seen { broken: self.seen.broken.take(), ..Seen::default() };
+        self.seen = ChurnResult { broken: self.seen.broken.take(), ..ChurnResult::default() };
     }
 
     /// Starts or stops to measure the lag of later commits.
@@ -93,7 +93,7 @@ impl Account {
     }
 
     /// Ends the period of churn, and returns the outcomes of all its commits.
-    pub(super) fn finish(&mut self, holes: Vec<Hole>) -> Seen {
+    pub(super) fn finish(&mut self, holes: Vec<Hole>) -> ChurnResult {
         let now_ms = self.clock.now_ms();
         for observation in self.claims.look_again(true, now_ms, self.at_hand) {
             self.saw(&observation, Instant::now());
@@ -106,7 +106,7 @@ impl Account {
         if self.ledger.contradictions() > 0 {
             self.seen.broken = Some("the control plane's commits contradict each other".to_owned());
         }
-        let next = Seen { broken: self.seen.broken.clone(), ..Seen::default() };
+        let next = ChurnResult { broken: self.seen.broken.clone(), ..ChurnResult::default() };
         std::mem::replace(&mut self.seen, next)
     }
 

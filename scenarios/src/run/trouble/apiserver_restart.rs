@@ -9,7 +9,7 @@ use mock_faults::{ApiserverRestartKeys, EndBy};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Deed, LOOK_EVERY, OVER_WITHIN};
+use super::{LOOK_EVERY, OVER_WITHIN, PlayedFault};
 use crate::run::install::Api;
 
 const PROGRAM: &str = "kube-apiserver";
@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Timeout of an answer; a starting API server accepts connections before it can answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let keys = deed.fault.keys::<ApiserverRestartKeys>();
     let by = keys.signal.unwrap_or_default();
     let mut times = deed.times(keys.pause);
@@ -29,7 +29,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn restart(deed: &Deed<'_>, by: EndBy) -> Result<String> {
+async fn restart(deed: &PlayedFault<'_>, by: EndBy) -> Result<String> {
     let machinery = deed.machinery()?;
     let api = deed.ground()?.api.as_ref().context("no client uses the API server")?;
     let before = machinery.processes(PROGRAM);

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 
-use super::{Deed, Serving, Subject};
+use super::{PlayedFault, Serving, Subject};
 use crate::run::deploy::Rollout;
 
 const MERGE: &str = "application/merge-patch+json";
@@ -24,7 +24,7 @@ const MERGE: &str = "application/merge-patch+json";
 const CONNECTIONS: u32 = 24;
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let (subject, keys) = (deed.subject()?, deed.fault.keys::<CertificateExpiryKeys>());
     let serving = subject.serving.as_ref().context("the run makes no serving certificate for it")?;
     let valid = keys.valid.unwrap_or(VALID).0;

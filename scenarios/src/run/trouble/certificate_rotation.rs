@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 use mock_faults::{CERTIFICATE_VALID, CertificateRotationKeys, Fault, Name, PAUSE};
 
-use super::Deed;
+use super::PlayedFault;
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let rate = deed.with(|access| access.scenario().clock_rate()).await?;
     // The pause counts on the subject's clock, like the validity of certificates.
     let pause = deed.fault.keys::<CertificateRotationKeys>().pause.unwrap_or(PAUSE).0 / rate;

@@ -8,12 +8,12 @@ use mock_faults::ConfigReloadKeys;
 use mock_objects::patch::merge_patch;
 use serde_json::Value;
 
-use super::{Access, Deed};
+use super::{Access, PlayedFault};
 
 /// The option of the service that names its configuration file.
 const OPTION: &str = "--config";
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let keys = deed.fault.keys::<ConfigReloadKeys>();
     let patch = Value::Object(keys.settings.unwrap_or_default());
     let mut first: Option<(PathBuf, Value)> = None;

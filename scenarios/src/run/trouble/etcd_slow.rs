@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use mock_faults::{EtcdSlowKeys, STALL, STALL_EVERY};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Deed;
+use super::PlayedFault;
 
 const PROGRAM: &str = "etcd";
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let machinery = deed.machinery()?;
     let stall = deed.fault.keys::<EtcdSlowKeys>().stall.unwrap_or(STALL).0;
     loop {

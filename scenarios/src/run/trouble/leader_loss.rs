@@ -6,12 +6,12 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use kind::leaders::Leaders;
 
-use super::{Deed, LOOK_EVERY};
+use super::{LOOK_EVERY, PlayedFault};
 
 /// Number of control planes that a cluster needs to survive the loss of one.
 const NEEDED: usize = 3;
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let leaders = deed.ground()?.leaders.as_ref().context("the control planes of this cluster are not known")?;
     let all = leaders.all().await?;
     ensure!(
@@ -32,7 +32,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
 }
 
 /// Runs until the fault ends. Reports the takeover by another control plane as one hit.
-async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: &str) -> Result<()> {
+async fn take_over(deed: &PlayedFault<'_>, leaders: &Leaders, leader: &str, seen_from: &str) -> Result<()> {
     let began = Instant::now();
     let mut is_told = false;
     while deed.rest(LOOK_EVERY).await {

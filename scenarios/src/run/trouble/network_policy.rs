@@ -11,13 +11,13 @@ use anyhow::{Context as _, Result};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::{Deed, LOOK_EVERY, Subject};
+use super::{LOOK_EVERY, PlayedFault, Subject};
 use crate::run::install::JSON;
 
 /// Prefix of the names of the fault's `NetworkPolicie`s, before the name of a Deployment.
 const PREFIX: &str = "longhaul-cut-";
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let (subject, ground) = (deed.subject()?, deed.ground()?);
     let registry = ground.registry.context("there is no registry to be cut off from")?;
     let policies = policies(subject, registry);
@@ -33,7 +33,12 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     lasted
 }
 
-async fn cut(deed: &Deed<'_>, subject: &Subject, policies: &[(String, Value)], registry: SocketAddr) -> Result<()> {
+async fn cut(
+    deed: &PlayedFault<'_>,
+    subject: &Subject,
+    policies: &[(String, Value)],
+    registry: SocketAddr,
+) -> Result<()> {
     for (path, policy) in policies {
         let policy = subject.rollout.cluster().marked(policy);
         ask(subject, Method::POST, path, policy.to_string()).await?;
@@ -42,7 +47,7 @@ async fn cut(deed: &Deed<'_>, subject: &Subject, policies: &[(String, Value)], r
 }
 
 /// Keeps Pods, also new ones, cut off from the registry until the fault ends.
-async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Result<()> {
+async fn last(deed: &PlayedFault<'_>, subject: &Subject, registry: SocketAddr) -> Result<()> {
     let mut cut = BTreeSet::new();
     let mut is_told = false;
     loop {

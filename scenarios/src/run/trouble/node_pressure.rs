@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 use kind::node::{Limits, Pressed};
 use mock_faults::NodePressureKeys;
 
-use super::{Deed, LOOK_EVERY};
+use super::{LOOK_EVERY, PlayedFault};
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let (subject, keys) = (deed.subject()?, deed.fault.keys::<NodePressureKeys>());
     let limits = Limits { memory: keys.memory.map(|memory| memory.0), cpu: keys.processor() };
     // In all cases, containers get their earlier limits back.

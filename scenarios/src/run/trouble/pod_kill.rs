@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result};
 use mock_faults::{KillBy, PodKillKeys};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Deed, LOOK_EVERY, OVER_WITHIN, Subject};
+use super::{LOOK_EVERY, OVER_WITHIN, PlayedFault, Subject};
 use crate::run::deploy::Pod;
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let (subject, keys) = (deed.subject()?, deed.fault.keys::<PodKillKeys>());
     let by = keys.by.unwrap_or_default();
     let mut times = deed.times(keys.pause);

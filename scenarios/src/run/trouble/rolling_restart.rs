@@ -7,9 +7,9 @@ use std::time::Instant;
 use anyhow::Result;
 use mock_faults::PauseKeys;
 
-use super::{Deed, Subject};
+use super::{PlayedFault, Subject};
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let (subject, keys) = (deed.subject()?, deed.fault.keys::<PauseKeys>());
     let mut times = deed.times(keys.pause);
     while times.next().await?.is_some() {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use mock_faults::ScaleKeys;
 
-use super::{Deed, LOOK_EVERY, Subject};
+use super::{LOOK_EVERY, PlayedFault, Subject};
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let subject = deed.subject()?;
     let to = u64::from(deed.fault.keys::<ScaleKeys>().to.unwrap_or(0));
     let _turn = tokio::select! {
@@ -34,7 +34,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
 
 /// Sets the number of Pods of each of `deployments` Deployments to `to`, until the fault ends. Returns whether the
 /// Deployments reached this number.
-async fn hold(deed: &Deed<'_>, subject: &Subject, to: u64, deployments: usize) -> Result<bool> {
+async fn hold(deed: &PlayedFault<'_>, subject: &Subject, to: u64, deployments: usize) -> Result<bool> {
     let began = Instant::now();
     subject.rollout.scale(&vec![to; deployments]).await?;
     let wanted = usize::try_from(to)?.saturating_mul(deployments);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::Deed;
+use super::PlayedFault;
 use crate::run::redis::Cache;
 
 /// Interval of the counts. A fault that waits for a hit begins at most this much later.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
-pub(super) async fn away(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn away(deed: &PlayedFault<'_>) -> Result<()> {
     let cache = cache(deed)?;
     let mut counted = cache.cut();
     cache.set_there(false);
@@ -25,7 +25,7 @@ pub(super) async fn away(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn forges(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn forges(deed: &PlayedFault<'_>) -> Result<()> {
     let cache = cache(deed)?;
     let mut counted = cache.forged();
     cache.set_forges(true);
@@ -38,11 +38,11 @@ pub(super) async fn forges(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-fn cache<'d>(deed: &'d Deed<'_>) -> Result<&'d Arc<Cache>> {
+fn cache<'d>(deed: &'d PlayedFault<'_>) -> Result<&'d Arc<Cache>> {
     deed.ground()?.cache.as_ref().context("the scenario has no shared cache")
 }
 
-fn hits(deed: &Deed<'_>, counted: &mut u64, now: u64, what: &str) {
+fn hits(deed: &PlayedFault<'_>, counted: &mut u64, now: u64, what: &str) {
     while *counted < now {
         *counted += 1;
         deed.hit(what.to_owned());

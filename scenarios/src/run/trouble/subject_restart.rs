@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, bail};
 use mock_faults::{LAG, SubjectRestartKeys};
 use tokio_util::task::TaskTracker;
 
-use super::{Access, Deed, LOOK_EVERY};
-use crate::run::ready::{Asked, Ready, wait_until_ready};
+use super::{Access, LOOK_EVERY, PlayedFault};
+use crate::run::ready::{Ready, Requested, wait_until_ready};
 use crate::subject::{Launch, Running, Stopped};
 
 /// A started process that is not ready yet.
@@ -21,7 +21,7 @@ struct Coming {
     start_timeout: Duration,
 }
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let keys = deed.fault.keys::<SubjectRestartKeys>();
     let lag = keys.lag.unwrap_or(LAG).0;
     let mut times = deed.times(keys.pause);
@@ -31,7 +31,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn restart(deed: &Deed<'_>, lag: Duration) -> Result<String> {
+async fn restart(deed: &PlayedFault<'_>, lag: Duration) -> Result<String> {
     let mut coming = deed.with(begin).await??;
     coming.wait().await?;
     let pid = coming.process.pid();
@@ -52,7 +52,7 @@ impl Coming {
     async fn wait(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.start_timeout;
         // The old process has made all requests already, so those of the new one cannot be recognized.
-        let ready = wait_until_ready(self.ready.clone(), deadline, || Asked::Judged);
+        let ready = wait_until_ready(self.ready.clone(), deadline, || Requested::Judged);
         let exited = async {
             loop {
                 if let Some(status) = self.process.exited() {

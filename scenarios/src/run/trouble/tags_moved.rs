@@ -6,9 +6,9 @@
 
 use anyhow::Result;
 
-use super::Deed;
+use super::PlayedFault;
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let references = deed.with(|access| access.references()).await?;
     let began = tokio::time::Instant::now();
     let each = deed.fault.lasts.unwrap_or_default().0 / u32::try_from(references.len().max(1))?;

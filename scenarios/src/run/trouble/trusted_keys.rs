@@ -4,9 +4,9 @@
 use anyhow::Result;
 use mock_faults::{PAUSE, TrustedKeysKeys};
 
-use super::Deed;
+use super::PlayedFault;
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let pause = deed.fault.keys::<TrustedKeysKeys>().pause.unwrap_or(PAUSE).0;
     deed.repeat(pause, || async {
         deed.with(|access| access.change_keys()).await??;

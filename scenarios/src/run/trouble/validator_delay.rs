@@ -11,9 +11,9 @@ use loadgen::admission::Truth;
 use mock_faults::{Fault, FaultId, Name, VALIDATOR_LATE, ValidatorDelayKeys};
 use units::Span;
 
-use super::{Access, Deed, LOOK_EVERY};
+use super::{Access, LOOK_EVERY, PlayedFault};
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let delay = deed.fault.keys::<ValidatorDelayKeys>().delay.unwrap_or(VALIDATOR_LATE).0;
     let (id, mut counted) = (deed.id, 0);
     let truth = deed.with(move |access| begin(access, id, delay)).await??;
@@ -45,7 +45,7 @@ fn begin(access: &mut dyn Access, id: FaultId, delay: Duration) -> Result<Option
 }
 
 /// Counts the connections that the proxies have delayed since the last call.
-async fn count(deed: &Deed<'_>, counted: &mut u64) -> Result<()> {
+async fn count(deed: &PlayedFault<'_>, counted: &mut u64) -> Result<()> {
     let id = deed.id;
     let delayed = deed.with(move |access| {
         let proxies = access.validators().proxies().iter();

@@ -8,12 +8,12 @@ use anyhow::{Context as _, Result, bail};
 use mock_faults::ValidatorRestartKeys;
 use tokio::net::TcpStream;
 
-use super::{Deed, LOOK_EVERY};
+use super::{LOOK_EVERY, PlayedFault};
 
 /// The index of the first validator among the subject's processes; index 0 is the process with the webhook.
 const FIRST: usize = 1;
 
-pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
+pub(super) async fn play(deed: &PlayedFault<'_>) -> Result<()> {
     let keys = deed.fault.keys::<ValidatorRestartKeys>();
     let away = keys.away.unwrap_or_default().0;
     let mut times = deed.times(keys.pause);
@@ -23,7 +23,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn replace(deed: &Deed<'_>, number: usize, away: Duration) -> Result<String> {
+async fn replace(deed: &PlayedFault<'_>, number: usize, away: Duration) -> Result<String> {
     let asked = deed.with(move |access| {
         let others = access.validators().others().to_vec();
         let validator = number.checked_rem(others.len()).context("the service has no validators")?;

@@ -34,7 +34,7 @@ pub type Tamper = dyn Fn(&mut Files) + Send + Sync;
 
 /// The state of the simulated kubelet that tests can read.
 #[derive(Default)]
-pub struct Seen {
+pub struct KubeletState {
     /// The injected program's address, as long as the program serves.
     pub address: Option<SocketAddr>,
     /// The peak memory of the last injected program that served, as the kernel counts it (`VmHWM`).
@@ -47,7 +47,7 @@ pub struct Seen {
 
 /// A running simulated kubelet. Dropping the value ends the kubelet and the injected program.
 pub struct Kubelet {
-    pub seen: Arc<Mutex<Seen>>,
+    pub seen: Arc<Mutex<KubeletState>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -96,7 +96,7 @@ impl Kubelet {
             {"name": "c", "image": IMAGE, "imageID": "sha256:0", "ready": true, "restartCount": 0, "state": {"running": {}}},
         ]}});
         assert!(api.merge("/api/v1/namespaces/default/pods/base/status", &running).await);
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(KubeletState::default()));
         let work = Work { api, folder, tamper, environment, seen: Arc::clone(&seen), count: 0 };
         Self { seen, task: tokio::spawn(work.forever()) }
     }
@@ -107,7 +107,7 @@ struct Work {
     folder: PathBuf,
     tamper: Arc<Tamper>,
     environment: Vec<(String, String)>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<KubeletState>>,
     count: u32,
 }
 

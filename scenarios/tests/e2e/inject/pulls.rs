@@ -27,7 +27,7 @@ const HEADERS: [&str; 7] = [
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The status, headers and body of an answer, as far as clients read them.
-async fn told(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<String> {
+async fn answer_facts(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<String> {
     let answer = ask_with(address, method, path, headers).await.unwrap();
     let is_error = answer.status().is_client_error();
     let json: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
@@ -87,7 +87,8 @@ async fn the_seed_answers_pulls_as_the_mock_registry_does() {
     assert_eq!(code, 0, "{said}");
     let (ours, theirs) = (world.kubelet.seen.lock().address.unwrap(), registry.address());
     let same = async |method: &str, path: &str, headers: &[(&str, &str)]| {
-        let answers = [told(ours, method, path, headers).await, told(theirs, method, path, headers).await];
+        let answers =
+            [answer_facts(ours, method, path, headers).await, answer_facts(theirs, method, path, headers).await];
         assert_eq!(answers[0], answers[1], "{method} {path} {headers:?}: the seed, then the mock registry");
     };
     let absent = format!("sha256:{}", "0".repeat(64));

@@ -52,17 +52,17 @@ impl Watcher {
         command.args(["run", "--role", "packages", "--config"]).arg(folder.join("service.yaml"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
         let watcher = Self { child: command.kill_on_drop(true).spawn().unwrap(), log, health };
-        super::eventually("the service has listed", || watcher.said().contains("watch.listed")).await;
+        super::eventually("the service has listed", || watcher.log().contains("watch.listed")).await;
         watcher
     }
 
-    fn said(&self) -> String {
+    fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
     /// The resource versions of all Packages that the service has received.
     pub fn seen(&self) -> BTreeSet<String> {
-        let said = self.said();
+        let said = self.log();
         let lines = said.lines().filter(|line| line.contains("watch.changed"));
         let revision =
             |line: &str| serde_json::from_str::<Value>(line).ok()?["context"]["revision"].as_str().map(str::to_owned);

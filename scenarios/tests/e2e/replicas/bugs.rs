@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use units::Span;
 
-use crate::plays::{Seen, play_all, stalled};
+use crate::plays::{PlayResult, play_all, stalled};
 use crate::support::{findings, program, soak};
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/bugs");
@@ -64,7 +64,7 @@ fn for_deployments(path: &Path) -> Option<Value> {
     Some(scenario)
 }
 
-fn play(service: &Path, scenario: &Value, plant: Option<&str>) -> Seen {
+fn play(service: &Path, scenario: &Value, plant: Option<&str>) -> PlayResult {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scenario.yaml");
     std::fs::write(&file, scenario.to_string()).unwrap();
@@ -72,17 +72,17 @@ fn play(service: &Path, scenario: &Value, plant: Option<&str>) -> Seen {
     arguments.extend(plant.into_iter().flat_map(|plant| ["--plant", plant]));
     let soak = soak(&arguments);
     if soak.code() == Some(0) {
-        return Seen::default();
+        return PlayResult::default();
     }
     if !soak.stdout().contains("report: ") {
-        return Seen { wrong: soak.story(), ..Seen::default() };
+        return PlayResult { wrong: soak.story(), ..PlayResult::default() };
     }
     let verdict = soak.verdict();
     let answer = json!({
         "verdict": verdict["verdict"], "reason": verdict["reason"], "id": scenario["name"], "record": soak.record(),
     });
     let wrong = format!("{:?} {}", findings(&verdict, "fail"), soak.story());
-    Seen { wrong, stalled: stalled(&answer), ..Seen::default() }
+    PlayResult { wrong, stalled: stalled(&answer), ..PlayResult::default() }
 }
 
 fn scenarios() -> Vec<Value> {
@@ -100,7 +100,7 @@ fn nightly_no_count_is_missed_under_any_fault_of_the_library() {
     let scenarios = scenarios();
     assert!(scenarios.len() >= BUGS_LEAST, "{} scenarios", scenarios.len());
     let played = play_all(scenarios, |scenario| play(&service, scenario, None));
-    println!("{}", played.told());
+    println!("{}", played.summary());
     let wrong = played.wrong(|scenario| scenario["name"].to_string());
     assert!(wrong.is_empty(), "{wrong}");
 }

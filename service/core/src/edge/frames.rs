@@ -81,7 +81,7 @@ struct Beside {
 
 /// The result of reading some bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ReadResult {
     pub is_whole: bool,
     /// The client stores too many values in HPACK's table, so the connection should get a GOAWAY.
     pub is_greedy: bool,
@@ -118,7 +118,7 @@ impl Frames {
 
     /// Reads further bytes; returns whether a request is complete and whether the client stores too many values in
     /// HPACK's table. The clock is read only after frames outside requests.
-    pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<Seen, Flood> {
+    pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<ReadResult, Flood> {
         let (mut cost, mut is_whole) = (0_u32, false);
         loop {
             let (payload, rest) = bytes.split_at(self.skip.min(bytes.len()));
@@ -143,7 +143,7 @@ impl Frames {
         if cost > 0 {
             self.spend(cost, now())?;
         }
-        Ok(Seen { is_whole, is_greedy: self.kept_heads > KEPT_HEADS })
+        Ok(ReadResult { is_whole, is_greedy: self.kept_heads > KEPT_HEADS })
     }
 
     /// Reads the header block fragment in a payload.

@@ -88,7 +88,7 @@ impl Table {
             if byte & 0x80 != 0 && number.shift <= SHIFT_MAX {
                 self.number = Some(number);
             } else {
-                self.told(number.of, number.value);
+                self.note(number.of, number.value);
             }
         } else if self.texts > 0 {
             self.begin(Of::Text, byte, 7);
@@ -111,11 +111,11 @@ impl Table {
         if byte & mask == mask {
             self.number = Some(Number { of, value, shift: 0 });
         } else {
-            self.told(of, value);
+            self.note(of, value);
         }
     }
 
-    fn told(&mut self, of: Of, value: usize) {
+    fn note(&mut self, of: Of, value: usize) {
         match of {
             Of::Field => {}
             Of::Name => self.texts = if value == 0 { 2 } else { 1 },

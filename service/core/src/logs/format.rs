@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn r20_text_is_as_syslog_has_it() {
+    fn text_is_as_syslog_has_it() {
         let text = written(false, say);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn r37_json_names_event_severity_and_context() {
+    fn json_names_event_severity_and_context() {
         let text = written(true, say);
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines[0]["event"], "config.refused");

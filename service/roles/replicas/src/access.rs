@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn r29_names_are_allowed_by_verb() {
+    fn names_are_allowed_by_verb() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let allow = config::Allow {
             read: None,

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn r19_a_count_is_a_whole_number_of_int32_and_nothing_is_beside_it() {
+    fn a_count_is_a_whole_number_of_int32_and_nothing_is_beside_it() {
         assert_eq!(status(r#"{"replicaCount": 0}"#), Ok(0));
         assert_eq!(status(r#" {"replicaCount":2147483647} "#), Ok(i32::MAX));
         for body in [

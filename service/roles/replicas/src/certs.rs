@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r07_a_whole_set_is_written_and_keys_are_private() {
+    fn a_whole_set_is_written_and_keys_are_private() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("certs");
         for _ in 0..2 {

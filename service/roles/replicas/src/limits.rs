@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn r34_one_client_does_not_take_from_another_and_all_together_have_a_limit() {
+    fn one_client_does_not_take_from_another_and_all_together_have_a_limit() {
         let limits = Limits::new(config::Rate { client: bucket(1, 3), all: bucket(1, 5) });
         let (greedy, honest): (Arc<str>, Arc<str>) = ("greedy".into(), "honest".into());
         let taken = |who: &Arc<str>| (0..100).filter(|_| limits.take(who).is_ok()).count();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn r11_paths_are_below_api_v1() {
+    fn paths_are_below_api_v1() {
         assert_eq!(
             route(&Method::GET, "/api/v1/namespaces/n/deployments/d.e-f/replicas", None),
             Ok(Route::Read(Target { namespace: "n", name: "d.e-f" }))
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn r17_another_method_is_refused_with_those_that_there_are() {
+    fn another_method_is_refused_with_those_that_there_are() {
         for (path, allow) in [
             ("/api/v1/namespaces/n/deployments/d/replicas", "GET, PUT"),
             ("/api/v1/namespaces/n/deployments/d/containers/c/image", "PUT"),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn r19_a_name_that_is_none_is_refused() {
+    fn an_invalid_name_is_refused() {
         let long = "a".repeat(254);
         let bad = ["..", ".", "", "A", "a_b", "-a", "a-", "a.", ".a", "a..b", "%2e%2e", "a%2fb", "é", "a b", &long];
         for name in bad {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn r19_unknown_and_repeated_parameters_are_refused() {
+    fn unknown_and_repeated_parameters_are_refused() {
         let replicas = "/api/v1/namespaces/n/deployments/d/replicas";
         for (method, path, query) in [
             (Method::GET, replicas, "wait=observed"),

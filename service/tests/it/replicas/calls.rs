@@ -15,7 +15,7 @@ async fn world() -> World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r12_a_count_is_exactly_three_keys() {
+async fn a_count_is_exactly_three_keys() {
     let world = world().await;
     world.api.create("team/default", None);
     let client = world.client("client").await;
@@ -28,7 +28,7 @@ async fn r12_a_count_is_exactly_three_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r14_a_list_is_sorted_and_empty_is_an_empty_array() {
+async fn a_list_is_sorted_and_empty_is_an_empty_array() {
     let world = World::start("").await.listed().await;
     let client = world.client("client").await;
     let empty = client.get("/api/v1/deployments").await;
@@ -50,7 +50,7 @@ async fn r14_a_list_is_sorted_and_empty_is_an_empty_array() {
 /// A replica count is written through the scale subresource, and the messages are the ones that the API description
 /// prescribes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r13_a_count_is_set_through_the_scale_subresource() {
+async fn a_count_is_set_through_the_scale_subresource() {
     let world = world().await;
     let client = world.client("client").await;
     let answer = client.put(&replicas_path("team/web"), r#"{"replicaCount": 5}"#).await;
@@ -92,7 +92,7 @@ async fn a_write_that_is_not_observed_in_time_says_that_it_was_written() {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
     let world = World::start_over(api, ", timeout: 300ms").await.listed().await;
-    super::world::asked(&world.api, "watch=true").await;
+    super::world::wait_for_request(&world.api, "watch=true").await;
     world.api.world.lock().lag = Duration::from_secs(30);
     let client = world.client("client").await;
     // Events under way in the stream may still show the first one.
@@ -156,7 +156,7 @@ async fn a_write_of_what_was_seen_does_not_overwrite_what_was_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r17_every_error_has_its_status_and_its_sentence() {
+async fn every_error_has_its_status_and_its_sentence() {
     let world = World::start_over(
         {
             let api = Deployments::start().await;

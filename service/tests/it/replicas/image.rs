@@ -26,7 +26,7 @@ fn path(container: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r35_an_image_is_set_as_admission_pins_it() {
+async fn an_image_is_set_as_admission_pins_it() {
     let registry = Registry::start().await;
     let world = world(&registry).await;
     let client = world.client("client").await;

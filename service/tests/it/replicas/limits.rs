@@ -11,7 +11,7 @@ use crate::support::PATIENCE;
 use crate::support::deployments::Deployments;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r34_a_client_that_calls_too_often_is_told_when_to_come_again() {
+async fn a_client_that_calls_too_often_is_told_when_to_come_again() {
     let rate = ", rate: {client: {perSecond: 1, burst: 20}, all: {perSecond: 10000}}";
     let world = World::start(rate).await;
     let (client, reader) = (world.client("client").await, world.client("reader").await);
@@ -43,7 +43,7 @@ async fn r34_a_client_that_calls_too_often_is_told_when_to_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r34_all_together_have_a_limit() {
+async fn all_together_have_a_limit() {
     let rate = ", rate: {client: {perSecond: 1000}, all: {perSecond: 1, burst: 10}}";
     let world = World::start(rate).await;
     let (client, reader) = (world.client("client").await, world.client("reader").await);
@@ -63,12 +63,12 @@ async fn calls_in_work_have_a_limit() {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
     let world = World::start_over(api, ", maxInFlight: 1, timeout: 5s").await.listed().await;
-    super::world::asked(&world.api, "watch=true").await;
+    super::world::wait_for_request(&world.api, "watch=true").await;
     world.api.trouble(crate::support::deployments::Trouble::Swallow);
     let (waiting, other) = (world.client("client").await, world.client("reader").await);
     let call =
         tokio::spawn(async move { waiting.put(&replicas_path("team/web"), r#"{"replicaCount": 4}"#).await.code });
-    super::world::asked(&world.api, "PUT ").await;
+    super::world::wait_for_request(&world.api, "PUT ").await;
     let answer = other.get("/api/v1/health").await;
     assert_eq!((answer.code, answer.header("retry-after")), (429, "1"));
     assert_eq!(call.await.unwrap(), 504, "the deadline of the call");
@@ -84,7 +84,7 @@ async fn raw(world: &World) -> tokio_rustls::client::TlsStream<TcpStream> {
     connector.connect("localhost".try_into().unwrap(), tcp).await.unwrap()
 }
 
-async fn said(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String {
+async fn read_answer(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String {
     let mut said = vec![0; 4096];
     let count = timeout(PATIENCE, stream.read(&mut said)).await.expect("an answer").unwrap_or(0);
     String::from_utf8_lossy(&said[..count]).into_owned()
@@ -125,7 +125,7 @@ async fn a_request_names_one_host() {
         let mut stream = raw(&world).await;
         let head = format!("GET /api/v1/health HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
-        let said = said(&mut stream).await;
+        let said = read_answer(&mut stream).await;
         assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{hosts:?}: {said}");
     }
     world.app.stop().await;
@@ -146,26 +146,26 @@ async fn bodies_and_heads_have_limits_and_deadlines() {
     };
     let mut stream = raw(&world).await;
     stream.write_all(head("content-length: 1073741824").as_bytes()).await.unwrap();
-    assert!(said(&mut stream).await.starts_with("HTTP/1.1 413 "));
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 413 "));
     let mut stream = raw(&world).await;
     stream.write_all(head("transfer-encoding: chunked").as_bytes()).await.unwrap();
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(4096));
     stream.write_all(chunk.as_bytes()).await.unwrap();
     stream.write_all(chunk.as_bytes()).await.unwrap();
-    assert!(said(&mut stream).await.starts_with("HTTP/1.1 413 "));
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 413 "));
     let mut stream = raw(&world).await;
     stream.write_all(head("content-length: 10").as_bytes()).await.unwrap();
     let begun = std::time::Instant::now();
-    assert!(said(&mut stream).await.starts_with("HTTP/1.1 408 "));
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 408 "));
     assert!(begun.elapsed() < Duration::from_secs(5));
     let mut stream = raw(&world).await;
     let _ = stream.write_all(head(&format!("x: {}", "y".repeat(200_000))).as_bytes()).await;
-    let answer = said(&mut stream).await;
+    let answer = read_answer(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     let mut stream = raw(&world).await;
     let many: Vec<String> = (0..200).map(|index| format!("x-{index}: y")).collect();
     let many = many.join("\r\n");
     stream.write_all(head(&many).as_bytes()).await.unwrap();
-    assert!(said(&mut stream).await.starts_with("HTTP/1.1 431 "));
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 431 "));
     world.app.stop().await;
 }

@@ -140,7 +140,7 @@ fn keys(event: &str) -> BTreeSet<&'static str> {
 
 /// Every line is one JSON object with the prescribed keys, a listed event name and only the fields of that event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r37_every_line_of_a_life_fits_the_schema() {
+async fn every_line_of_a_life_fits_the_schema() {
     let (log, secrets) = life("json").await;
     let mut seen = BTreeSet::new();
     for line in log.lines() {
@@ -175,7 +175,7 @@ async fn r37_every_line_of_a_life_fits_the_schema() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
+async fn text_tells_of_the_watch_and_of_clients() {
     let (log, secrets) = life("text").await;
     for line in log.lines() {
         let (priority, rest) =
@@ -203,7 +203,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
 
 /// A write, a forbidden write and a failed write each have one log line with caller and change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r26_each_write_has_a_line_that_says_who() {
+async fn each_write_has_a_line_that_says_who() {
     let (log, _) = life("json").await;
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let audit: Vec<Value> =

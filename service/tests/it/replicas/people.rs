@@ -21,7 +21,7 @@ async fn world(more: &str) -> World {
 
 /// Runs `service/tests/api.sh`: calls by curl that must succeed, and calls that must be refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r23_r24_curl_drives_it() {
+async fn curl_calls_the_api() {
     if Command::new("curl").arg("--version").output().is_err() {
         eprintln!("skipped: needs curl");
         return;
@@ -39,7 +39,7 @@ async fn r23_r24_curl_drives_it() {
 
 /// `service/tests/api.sh` fails with a message if no server answers.
 #[test]
-fn r24_the_script_fails_where_nobody_serves() {
+fn the_script_fails_where_nobody_serves() {
     let folder = tempfile::tempdir().unwrap();
     super::world::certificates(folder.path());
     let script = here().join("tests/api.sh");
@@ -91,7 +91,7 @@ async fn the_client_gets_sets_and_lists() {
 
 /// `make build test deploy` runs the usual commands.
 #[test]
-fn r09_make_has_build_test_and_deploy() {
+fn the_makefile_has_build_test_and_deploy() {
     let made = Command::new("make").arg("-C").arg(here()).args(["-n", "build", "test", "deploy"]).output();
     let Ok(output) = made else {
         eprintln!("skipped: needs make");

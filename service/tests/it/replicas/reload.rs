@@ -73,7 +73,7 @@ async fn answered(world: &World, caller: &Caller, code: u16) -> String {
 
 /// A revoked client is refused at its next call, even on an open connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r27_a_revocation_ends_a_connection_that_is_kept() {
+async fn a_revocation_ends_a_connection_that_is_kept() {
     let world = world("").await;
     let (client, reader) = (world.client("client").await, world.client("reader").await);
     assert_eq!((client.get("/api/v1/health").await.code, reader.get("/api/v1/health").await.code), (200, 200));
@@ -91,7 +91,7 @@ async fn r27_a_revocation_ends_a_connection_that_is_kept() {
 
 /// A TLS session from before the revocation cannot be resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r27_a_session_does_not_outlive_a_revocation() {
+async fn a_session_does_not_outlive_a_revocation() {
     let world = world("").await;
     let mut tls = world.tls("client");
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -114,7 +114,7 @@ async fn r27_a_session_does_not_outlive_a_revocation() {
 /// While an authority's revocation list is expired, all its clients are refused, even connected clients. With a new
 /// list, the clients are accepted again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r27_a_list_that_is_out_of_date_is_enforced() {
+async fn a_list_that_is_out_of_date_is_enforced() {
     let world = world("").await;
     let client = world.client("client").await;
     assert_eq!(client.get("/api/v1/health").await.code, 200);
@@ -156,7 +156,7 @@ async fn a_broken_list_leaves_the_old_one_in_force() {
 /// All certificate files are replaced at once, as in a mounted Secret, while calls are sent without pause; no call
 /// fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r28_a_rotation_drops_no_connection() {
+async fn a_rotation_drops_no_connection() {
     let world = world("").await;
     // Old and new authority are trusted for a while, as in a rotation.
     let fresh = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ async fn an_authority_that_goes_takes_its_clients_with_it() {
 /// The configuration lists the permitted names of callers for each verb. A changed list of names applies to calls on
 /// open connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
+async fn names_are_allowed_by_verb_and_the_list_is_reloaded() {
     let names =
         ", allow: {read: [\"spiffe://longhaul.dev/client/*\"], scale: [\"spiffe://longhaul.dev/client/client\"]}";
     let world = world(names).await;
@@ -254,7 +254,7 @@ async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
 
 /// While a new process already serves, the old process is stopped; every call is answered by one of the two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r36_a_rolling_upgrade_loses_no_call() {
+async fn a_rolling_upgrade_loses_no_call() {
     let World { api, app: old, folder } = world("").await;
     let text = World::config(&api, folder.path(), "").replace("drain: 50ms", "drain: 10s");
     let path = folder.path().join("service.yaml");

@@ -32,7 +32,7 @@ fn authority(name: &str) -> (String, Identity) {
 
 /// A client without a certificate can read nothing, not even the health path.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r03_mutual_tls_is_required() {
+async fn mutual_tls_is_required() {
     let world = World::start("").await.listed().await;
     for path in ["/api/v1/health", "/api/v1/deployments", "/openapi.json", "/"] {
         let answer = match Caller::connect(world.address(), world.tls_of(None)).await {
@@ -46,7 +46,7 @@ async fn r03_mutual_tls_is_required() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r04_a_certificate_counts_only_while_it_is_valid() {
+async fn a_certificate_counts_only_while_it_is_valid() {
     let world = World::start("").await.listed().await;
     assert!(world.lets_in(world.tls("client")).await);
     assert!(!world.lets_in(world.tls("expired")).await);
@@ -58,7 +58,7 @@ async fn r04_a_certificate_counts_only_while_it_is_valid() {
 
 /// A certificate in which one byte was changed is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r05_a_tampered_certificate_is_refused() {
+async fn a_tampered_certificate_is_refused() {
     let world = World::start("").await.listed().await;
     let good = || identity(&world.path("client.crt"), &world.path("client.key"));
     let length = good().chain[0].len();
@@ -82,7 +82,7 @@ async fn r05_a_tampered_certificate_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r06_the_issuer_is_one_of_a_list() {
+async fn the_issuer_is_one_of_a_list() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let ((second, of_second), (third, of_third)) = (authority("second"), authority("third"));
@@ -117,7 +117,7 @@ fn only(versions: &[&'static rustls::SupportedProtocolVersion], world: &World) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r08_tls_1_2_is_refused() {
+async fn tls_1_2_is_refused() {
     let world = World::start("").await.listed().await;
     assert!(world.lets_in(only(&[&rustls::version::TLS13], &world)).await);
     let tcp = TcpStream::connect(world.address()).await.unwrap();
@@ -128,7 +128,7 @@ async fn r08_tls_1_2_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r30_the_suites_are_chosen() {
+async fn the_suites_are_chosen() {
     let world = World::start(", cipherSuites: [TLS_CHACHA20_POLY1305_SHA256]").await.listed().await;
     let tcp = TcpStream::connect(world.address()).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(world.tls("client")));
@@ -143,7 +143,7 @@ async fn r30_the_suites_are_chosen() {
 
 /// The service has no listener without TLS: a client without TLS gets no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r18_nothing_is_told_without_tls() {
+async fn nothing_is_answered_without_tls() {
     let world = World::start("").await.listed().await;
     let mut tcp = TcpStream::connect(world.address()).await.unwrap();
     tcp.write_all(b"GET /api/v1/deployments HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -159,7 +159,7 @@ async fn r18_nothing_is_told_without_tls() {
 
 /// Every kind of valid or invalid certificate gets the right result; a metric counts the reason for a refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r40_a_matrix_of_certificates() {
+async fn each_certificate_of_the_matrix_is_accepted_or_refused() {
     let world = World::start("").await;
     world.app.stop().await;
     let World { api, folder, .. } = world;
@@ -233,7 +233,7 @@ fn today() -> (i32, u8, u8) {
 
 /// With `crlRequired`, clients are refused if their authority has no revocation list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r29_a_list_of_revoked_certificates_can_be_required() {
+async fn a_list_of_revoked_certificates_can_be_required() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let (second, of_second) = authority("second");
@@ -254,7 +254,7 @@ async fn r29_a_list_of_revoked_certificates_can_be_required() {
 /// A key file that every user may read is refused at the start. The error message names the key file and shows nothing
 /// of its content.
 #[test]
-fn r33_a_key_that_others_can_read_is_refused() {
+fn a_key_that_others_can_read_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());

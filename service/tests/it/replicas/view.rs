@@ -12,11 +12,11 @@ use crate::support::deployments::Deployments;
 
 /// After the first list, reads of replica counts send no requests to the API server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r01_reads_cause_no_calls_to_the_api_server() {
+async fn reads_cause_no_calls_to_the_api_server() {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
     let world = World::start_over(api, "").await.listed().await;
-    super::world::asked(&world.api, "watch=true").await;
+    super::world::wait_for_request(&world.api, "watch=true").await;
     let client = world.client("client").await;
     let before = world.api.world.lock().requests.len();
     for _ in 0..100 {
@@ -31,7 +31,7 @@ async fn r01_reads_cause_no_calls_to_the_api_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r02_an_event_shows_in_a_read_within_a_bound() {
+async fn an_event_shows_in_a_read_within_a_bound() {
     let world = World::start("").await.listed().await;
     let client = world.client("client").await;
     world.api.create("team/web", None);
@@ -56,7 +56,7 @@ async fn r02_an_event_shows_in_a_read_within_a_bound() {
 /// After every documented failure of a watch, reads show all changes and no deleted object.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
-async fn r39_the_view_is_right_after_every_failure_of_the_watch() {
+async fn the_view_is_right_after_every_failure_of_the_watch() {
     let expired = json!({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}).to_string();
     let failed = json!({"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "x"}}).to_string();
     for fault in [
@@ -74,7 +74,7 @@ async fn r39_the_view_is_right_after_every_failure_of_the_watch() {
         api.create("team/stays", Some(1));
         api.world.lock().watch_faults.push_back(fault.clone());
         let world = World::start_over(api, "").await.listed().await;
-        super::world::asked(&world.api, "watch=true").await;
+        super::world::wait_for_request(&world.api, "watch=true").await;
         world.api.delete("team/goes");
         world.api.scale("team/stays", 7);
         world.api.create("team/comes", Some(4));
@@ -111,7 +111,7 @@ async fn nothing_is_told_before_the_first_list() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r15_r16_health_tells_whether_there_is_a_cluster() {
+async fn health_tells_whether_there_is_a_cluster() {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
     let world = World::start_over(api, "").await.listed().await;

@@ -306,6 +306,6 @@ impl Caller {
 }
 
 /// Waits until the API server has received a request that contains `part`.
-pub async fn asked(api: &Deployments, part: &str) {
+pub async fn wait_for_request(api: &Deployments, part: &str) {
     until(part, || api.world.lock().count(part) > 0).await;
 }

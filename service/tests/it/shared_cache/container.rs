@@ -34,10 +34,10 @@ impl Drop for Container {
 /// Runs `docker`; returns its output, or an error if it is missing or fails.
 fn docker(words: &[&str]) -> Result<String, String> {
     let output = Command::new("docker").args(words).output().map_err(|error| error.to_string())?;
-    told(&output)
+    stdout(&output)
 }
 
-fn told(output: &Output) -> Result<String, String> {
+fn stdout(output: &Output) -> Result<String, String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
@@ -76,7 +76,7 @@ impl Container {
             std::fs::copy(from, to).unwrap();
         };
         put(program);
-        let linked = told(&Command::new("ldd").arg(program).output().unwrap()).unwrap();
+        let linked = stdout(&Command::new("ldd").arg(program).output().unwrap()).unwrap();
         let is_path = |word: &&str| word.starts_with('/');
         let libraries: Vec<&str> = linked.split_whitespace().filter(is_path).collect();
         assert!(libraries.iter().any(|library| library.starts_with(LOADER)), "no loader: {linked}");
@@ -89,7 +89,7 @@ impl Container {
         std::fs::write(root.join("redis.conf"), text).unwrap();
         let archive = self.folder.path().join("root.tar");
         let packed = Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg(".").output().unwrap();
-        told(&packed).unwrap();
+        stdout(&packed).unwrap();
         let entry = format!("ENTRYPOINT [\"{}\", \"/redis.conf\"]", program.display());
         docker(&["import", "--change", &entry, archive.to_str().unwrap(), &self.name]).unwrap();
     }

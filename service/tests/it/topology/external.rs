@@ -73,7 +73,7 @@ async fn manager(registry: &Signed, pki: &Pki, address: std::net::SocketAddr, pa
         .await
 }
 
-async fn asked(service: &Service, image: &str) -> (bool, String) {
+async fn review_image(service: &Service, image: &str) -> (bool, String) {
     let review = review("v1", &pod(&[image])).to_string();
     let answer = post(&service.webhook(Protocol::Http1), "/mutate?timeout=3s", review).await;
     let answer: Value = serde_json::from_slice(answer.body()).unwrap();
@@ -87,8 +87,8 @@ async fn our_rule_asks_our_provider_and_keeps_the_classes() {
     let (registry, _) = signed(&key).await;
     let provider = provider(&registry, &pki, &key).await;
     let manager = manager(&registry, &pki, at(&provider, "validator"), "/externaldata/v1beta1", "longhaul").await;
-    assert!(asked(&manager, &registry.image("good")).await.0);
-    let (allowed, said) = asked(&manager, &registry.image("bad")).await;
+    assert!(review_image(&manager, &registry.image("good")).await.0);
+    let (allowed, said) = review_image(&manager, &registry.image("bad")).await;
     assert!(!allowed && said.contains(": unsigned: "), "{said}");
 }
 
@@ -155,7 +155,7 @@ async fn a_provider_that_is_slow_wrong_or_enormous_approves_nothing() {
     let manager = manager(&registry, &pki, provider.address, "/ratify/gatekeeper/v1/verify", "ratify").await;
     for repository in ["good", "text"] {
         registry.push(repository);
-        assert_eq!(asked(&manager, &registry.image(repository)).await, (true, String::new()), "{repository}");
+        assert_eq!(review_image(&manager, &registry.image(repository)).await, (true, String::new()), "{repository}");
     }
     for (repository, class, what) in [
         ("bad", "invalid", "the provider `other` does not approve of it"),
@@ -174,7 +174,7 @@ async fn a_provider_that_is_slow_wrong_or_enormous_approves_nothing() {
         ("slow", "unavailable", "no answer within "),
     ] {
         registry.push(repository);
-        let (allowed, said) = asked(&manager, &registry.image(repository)).await;
+        let (allowed, said) = review_image(&manager, &registry.image(repository)).await;
         let late = ["status", "slow"].contains(&repository) && said.contains("no verdict on its signatures");
         assert!(
             !allowed && said.contains(&format!(": {class}: ")) && (said.contains(what) || late),

@@ -58,9 +58,9 @@ impl Client {
     /// A session after client and server have sent prefaces and settings.
     fn welcomed(bytes: usize) -> Self {
         let mut client = Self::with_body(bytes);
-        client.said();
+        client.output();
         client.hear(&frame(SETTINGS, 0, 0, &[])).unwrap();
-        assert_eq!(kinds(&client.said()), [(SETTINGS, 0)]);
+        assert_eq!(kinds(&client.output()), [(SETTINGS, 0)]);
         client
     }
 
@@ -73,7 +73,7 @@ impl Client {
     }
 
     /// All output that the session has now, in as many writes as needed.
-    fn said(&mut self) -> Vec<u8> {
+    fn output(&mut self) -> Vec<u8> {
         let mut said = Vec::new();
         loop {
             let (begin, end) = self.body.split_at(self.body.len() / 2);
@@ -130,12 +130,12 @@ fn frames(said: &[u8]) -> Vec<(u8, u8, u32, &[u8])> {
 fn the_first_words() {
     let mut client = Client::with_body(5);
     assert_eq!(client.open(7), 1);
-    let said = client.said();
+    let said = client.output();
     assert!(said.starts_with(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
     assert_eq!(kinds(&said), [(SETTINGS, 0), (WINDOW_UPDATE, 0), (HEADERS, 1), (DATA, 1)]);
     assert_eq!(frames(&said)[3], (DATA, END_STREAM, 1, &[0, 1, 2, 3, 4][..]));
     client.hear(&frame(SETTINGS, 0, 0, &[])).unwrap();
-    assert_eq!(frames(&client.said()), [(SETTINGS, 1, 0, &[][..])]);
+    assert_eq!(frames(&client.output()), [(SETTINGS, 1, 0, &[][..])]);
 }
 
 /// Answers may be cut, padded, continued or interleaved; each reaches its call.
@@ -187,18 +187,18 @@ fn windows_are_obeyed() {
         }
         bytes
     };
-    assert_eq!(sent(&client.said()), [40_000, 65_535 - 40_000], "the connection's window");
+    assert_eq!(sent(&client.output()), [40_000, 65_535 - 40_000], "the connection's window");
     client.hear(&frame(WINDOW_UPDATE, 0, 0, &1_000u32.to_be_bytes())).unwrap();
-    assert_eq!(sent(&client.said()), [0, 1_000]);
+    assert_eq!(sent(&client.output()), [0, 1_000]);
     // The window of streams becomes smaller than the sent part of the second.
     client.hear(&setting(4, 10_000)).unwrap();
     client.hear(&frame(WINDOW_UPDATE, 0, 0, &1_000_000u32.to_be_bytes())).unwrap();
-    assert_eq!(sent(&client.said()), [0, 0]);
+    assert_eq!(sent(&client.output()), [0, 0]);
     client.hear(&frame(WINDOW_UPDATE, 0, 3, &20_000u32.to_be_bytes())).unwrap();
-    assert_eq!(sent(&client.said()), [0, 30_000 - 26_535]);
+    assert_eq!(sent(&client.output()), [0, 30_000 - 26_535]);
     assert_eq!(client.session.cancel(3), Awaited::Window);
     client.hear(&setting(4, 1 << 20)).unwrap();
-    assert_eq!(kinds(&client.said()), [(RST_STREAM, 3), (SETTINGS, 0)]);
+    assert_eq!(kinds(&client.output()), [(RST_STREAM, 3), (SETTINGS, 0)]);
     assert_eq!(client.session.cancel(1), Awaited::Head);
 }
 
@@ -209,9 +209,9 @@ fn a_stalled_stream_lets_others_pass() {
     client.hear(&setting(4, 0)).unwrap();
     client.open(0);
     client.open(1);
-    assert_eq!(kinds(&client.said()), [(SETTINGS, 0), (HEADERS, 1), (HEADERS, 3)]);
+    assert_eq!(kinds(&client.output()), [(SETTINGS, 0), (HEADERS, 1), (HEADERS, 3)]);
     client.hear(&frame(WINDOW_UPDATE, 0, 3, &10u32.to_be_bytes())).unwrap();
-    assert_eq!(frames(&client.said()), [(DATA, END_STREAM, 3, &client.body[..])]);
+    assert_eq!(frames(&client.output()), [(DATA, END_STREAM, 3, &client.body[..])]);
 }
 
 /// With any flow-control windows, the body arrives whole and in order.
@@ -223,7 +223,7 @@ fn bodies_are_whole() {
     let mut body = Vec::new();
     let mut ended = false;
     while !ended {
-        for (kind, flags, _, payload) in frames(&client.said()) {
+        for (kind, flags, _, payload) in frames(&client.output()) {
             if kind == DATA {
                 body.extend_from_slice(payload);
                 ended = flags & END_STREAM != 0;
@@ -249,7 +249,7 @@ fn received_data_is_given_back() {
         for _ in 0..(4 << 20) / piece.len() {
             client.hear(&frame(DATA, 0, id, &piece)).unwrap();
             received += piece.len() as u64;
-            for (kind, _, stream, payload) in frames(&client.said()) {
+            for (kind, _, stream, payload) in frames(&client.output()) {
                 if kind == WINDOW_UPDATE {
                     given[usize::from(stream > 0)] += u64::from(u32::from_be_bytes(payload.try_into().unwrap()));
                 }
@@ -293,7 +293,7 @@ fn a_bad_answer_ends_its_stream_only() {
         let mut client = Client::welcomed(0);
         client.open(0);
         client.open(1);
-        client.said();
+        client.output();
         for frame in frames {
             client.hear(&frame).unwrap();
         }
@@ -338,7 +338,7 @@ fn what_breaks_the_connection() {
     ] {
         let mut client = Client::welcomed(0);
         client.open(0);
-        client.said();
+        client.output();
         let said = client.hear(&bytes).unwrap_err();
         assert!(said.contains(text) && said.starts_with("the server does not keep to HTTP/2: "), "{said}");
         let out = client.session.out().to_vec();
@@ -396,7 +396,7 @@ fn goaway_parts_what_was_taken_from_what_was_not() {
 fn only_what_was_not_written_is_sent_again() {
     let mut client = Client::welcomed(0);
     client.open(0);
-    client.said();
+    client.output();
     client.open(1);
     client.session.fail_all(&Failure::http("gone".to_owned()), true);
     let broke = "the connection broke before an answer: gone";
@@ -408,11 +408,11 @@ fn only_what_was_not_written_is_sent_again() {
 fn an_early_answer_ends_the_request() {
     let mut client = Client::welcomed(100_000);
     client.open(0);
-    client.said();
+    client.output();
     client.hear(&frame(HEADERS, END_HEADERS | END_STREAM, 1, OK)).unwrap();
     assert_eq!(client.ended(), ["0: 200 "]);
     client.hear(&frame(WINDOW_UPDATE, 0, 0, &1_000_000u32.to_be_bytes())).unwrap();
-    assert_eq!(frames(&client.said()), [(RST_STREAM, 0, 1, &8u32.to_be_bytes()[..])]);
+    assert_eq!(frames(&client.output()), [(RST_STREAM, 0, 1, &8u32.to_be_bytes()[..])]);
 }
 
 /// The limit of streams is the server's limit, or HTTP/2's usual limit until the server's settings come.
@@ -429,7 +429,7 @@ fn room_is_what_the_server_allows() {
 fn pings_are_answered_within_bounds() {
     let mut client = Client::welcomed(0);
     client.hear(&frame(PING, 0, 0, b"12345678")).unwrap();
-    assert_eq!(frames(&client.said()), [(PING, 1, 0, &b"12345678"[..])]);
+    assert_eq!(frames(&client.output()), [(PING, 1, 0, &b"12345678"[..])]);
     let ping = frame(PING, 0, 0, b"12345678");
     let asked = (0..1_000_000).take_while(|_| client.hear(&ping).is_ok()).count();
     assert!((1_000..100_000).contains(&asked), "{asked}");
@@ -446,7 +446,7 @@ fn silence_is_noticed() {
     assert!(client.session.out().is_empty());
     client.session.check(times[1]).unwrap();
     client.session.check(times[2]).unwrap();
-    assert_eq!(kinds(&client.said()), [(PING, 0)]);
+    assert_eq!(kinds(&client.output()), [(PING, 0)]);
     assert_eq!(client.session.check(times[3]), Err("no answer to a PING in 15 s"));
     client.hear(&frame(PING, 1, 0, b"longhaul")).unwrap();
     client.session.check(client.now + Duration::from_secs(29)).unwrap();
@@ -458,9 +458,9 @@ fn silence_is_noticed() {
 fn requests_become_shorter_once_the_server_has_spoken() {
     let mut client = Client::with_body(0);
     let length = |client: &mut Client| {
-        client.said();
+        client.output();
         client.open(0);
-        frames(&client.said())[0].3.len()
+        frames(&client.output())[0].3.len()
     };
     let literal = length(&mut client);
     client.hear(&frame(SETTINGS, 0, 0, &[])).unwrap();
@@ -488,7 +488,7 @@ proptest! {
         for piece in wire.chunks(cut) {
             let heard = client.hear(piece);
             ended.extend(client.ended());
-            client.said();
+            client.output();
             if heard.is_err() {
                 break;
             }

@@ -58,12 +58,12 @@ fn a_mistake_in_the_table_is_noticed() {
 fn waits_that_are_none_pass() {
     for (call, limit, form, ..) in waits() {
         let memory = Pretended::default();
-        assert_eq!(planned(call.name, [0; 6], &memory), Plan::Pass, "{}", call.name);
-        assert_eq!(planned(call.name, with(limit, 0x666), &memory), Plan::Pass, "{}", call.name);
+        assert_eq!(plan_of(call.name, [0; 6], &memory), Plan::Pass, "{}", call.name);
+        assert_eq!(plan_of(call.name, with(limit, 0x666), &memory), Plan::Pass, "{}", call.name);
         let too_much = if form == Form::Nanos { 1_000_000_000 } else { 1_000_000 };
         for bad in [[-1, 0], [0, -1], [0, too_much]] {
             memory.set_time(LIMIT, bad).unwrap();
-            assert_eq!(planned(call.name, with(limit, LIMIT), &memory), Plan::Pass, "{} {bad:?}", call.name);
+            assert_eq!(plan_of(call.name, with(limit, LIMIT), &memory), Plan::Pass, "{} {bad:?}", call.name);
         }
     }
 }

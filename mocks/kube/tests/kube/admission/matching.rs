@@ -53,11 +53,11 @@ async fn equivalents_are_served_and_have_the_subresource() {
     let gadget =
         json!({"apiVersion": "test.dev/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"replicas": 1}});
     assert_eq!(client.post(gadgets, &gadget).await.0, 201);
-    assert_eq!(hook.asked(), ["/v2", "/v2-all"]);
+    assert_eq!(hook.take_paths(), ["/v2", "/v2-all"]);
     let (status, _) = client.patch(&format!("{gadgets}/g/status"), MERGE, &json!({"status": {"replicas": 1}})).await;
-    assert_eq!((status, hook.asked()), (200, vec!["/v1-status".to_owned()]));
+    assert_eq!((status, hook.take_paths()), (200, vec!["/v1-status".to_owned()]));
     let (status, scaled) = client.patch(&format!("{gadgets}/g/scale"), MERGE, &json!({"spec": {"replicas": 2}})).await;
-    assert_eq!((status, hook.asked()), (200, vec!["/v1-scale".to_owned()]), "{scaled}");
+    assert_eq!((status, hook.take_paths()), (200, vec!["/v1-scale".to_owned()]), "{scaled}");
 }
 
 /// The webhook sees the old object in the same version as the new object.
@@ -107,12 +107,12 @@ async fn scopes_and_subresources_of_rules_are_kept() {
     assert_eq!(status, 201, "{made}");
     let mut client = world.client(Protocol::Http1, "harness").await;
     client.post(CONFIG_MAPS, &config_map("a")).await;
-    assert_eq!(hook.asked(), ["/either", "/namespaced"]);
+    assert_eq!(hook.take_paths(), ["/either", "/namespaced"]);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "extra"}});
     assert_eq!(client.post("/api/v1/namespaces", &namespace).await.0, 201);
-    assert_eq!(hook.asked(), ["/cluster", "/either"]);
+    assert_eq!(hook.take_paths(), ["/cluster", "/either"]);
     client.post(PACKAGES, &package("p")).await;
-    assert_eq!(hook.asked(), ["/packages"]);
+    assert_eq!(hook.take_paths(), ["/packages"]);
     client.patch(&format!("{PACKAGES}/p/status"), MERGE, &json!({"status": {"phase": "Ready"}})).await;
     let uris: Vec<String> = hook.reviews().into_iter().map(|(uri, _)| uri).collect();
     assert_eq!(uris, ["/query?a=b&timeout=7s"], "a path may have a query of its own");
@@ -132,18 +132,18 @@ async fn selectors_look_at_what_was_there_too() {
     let mut picked = config_map("a");
     picked["metadata"]["labels"] = json!({"pick": "x"});
     client.post(CONFIG_MAPS, &picked).await;
-    assert_eq!(hook.asked(), ["/objects"]);
+    assert_eq!(hook.take_paths(), ["/objects"]);
     let unlabel = json!({"metadata": {"labels": {"pick": null}}});
     client.patch(&format!("{CONFIG_MAPS}/a"), MERGE, &unlabel).await;
-    assert_eq!(hook.asked(), ["/objects"], "it had the label");
+    assert_eq!(hook.take_paths(), ["/objects"], "it had the label");
     client.patch(&format!("{CONFIG_MAPS}/a"), MERGE, &json!({"data": {"b": "2"}})).await;
-    assert_eq!(hook.asked(), Vec::<String>::new());
+    assert_eq!(hook.take_paths(), Vec::<String>::new());
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "extra", "labels": {"pick": "x"}}});
     client.post("/api/v1/namespaces", &namespace).await;
-    assert_eq!(hook.asked(), ["/spaces"]);
+    assert_eq!(hook.take_paths(), ["/spaces"]);
     client.delete("/api/v1/namespaces/extra").await;
-    assert!(hook.asked().contains(&"/spaces".to_owned()), "a deletion is judged by what is deleted");
+    assert!(hook.take_paths().contains(&"/spaces".to_owned()), "a deletion is judged by what is deleted");
 }
 
 /// An `AdmissionReview` has the same content as an `AdmissionReview` of a real server.
@@ -217,7 +217,7 @@ async fn a_patch_without_effect_asks_nobody_again() {
     configure(&world, "MutatingWebhookConfiguration", webhooks).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
-    assert_eq!(hook.asked(), ["/first", "/same"]);
+    assert_eq!(hook.take_paths(), ["/first", "/same"]);
 
     let no = with_rule(&hook, "/no", &rule("", "v1", "configmaps", "DELETE"), &json!({}));
     configure(&world, "ValidatingWebhookConfiguration", vec![no]).await;

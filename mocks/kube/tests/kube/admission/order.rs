@@ -8,7 +8,7 @@ fn pod(name: &str) -> Value {
 }
 
 /// Operation and object name of each call of the webhook since the last call of this function, in order.
-fn asked(hook: &Webhook) -> Vec<String> {
+fn take_calls(hook: &Webhook) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let one = |(uri, review): (String, Value)| {
         let (path, request) = (uri.split('?').next().unwrap().to_owned(), &review["request"]);
@@ -29,20 +29,20 @@ async fn an_invalid_object_reaches_mutating_webhooks_only() {
     let mut client = world.client(Protocol::Http1, "harness").await;
     let (status, refused) = client.post(CONFIG_MAPS, &config_map("Not_A_Name")).await;
     assert_eq!((status, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
-    assert_eq!(asked(&hook), ["/mutate CREATE Not_A_Name"]);
+    assert_eq!(take_calls(&hook), ["/mutate CREATE Not_A_Name"]);
     let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"mend": "yes"}});
     let (status, made) = client.post(CONFIG_MAPS, &nameless).await;
     assert_eq!((status, &made["metadata"]["name"]), (201, &json!("mended")), "what is mended is valid: {made}");
-    assert_eq!(asked(&hook), ["/mutate CREATE -", "/validate CREATE mended"]);
+    assert_eq!(take_calls(&hook), ["/mutate CREATE -", "/validate CREATE mended"]);
 
     let mut fixed = config_map("fixed");
     fixed["immutable"] = json!(true);
     assert_eq!(client.post(CONFIG_MAPS, &fixed).await.0, 201);
-    asked(&hook);
+    take_calls(&hook);
     fixed["data"] = json!({"a": "2"});
     assert_eq!(client.put(&format!("{CONFIG_MAPS}/fixed"), &fixed).await.0, 422);
     assert_eq!(client.patch(&format!("{CONFIG_MAPS}/fixed"), MERGE, &json!({"data": {"a": "2"}})).await.0, 422);
-    assert_eq!(asked(&hook), ["/mutate UPDATE fixed", "/mutate UPDATE fixed"]);
+    assert_eq!(take_calls(&hook), ["/mutate UPDATE fixed", "/mutate UPDATE fixed"]);
 }
 
 /// A new object gets its uid and its generated name only after the mutating webhooks.
@@ -75,15 +75,15 @@ async fn what_only_the_store_knows_comes_last() {
     let (world, hook) = asking(allowing(), "*", &[""], &["configmaps"]).await;
     let mut client = world.client(Protocol::Http1, "harness").await;
     assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
-    asked(&hook);
+    take_calls(&hook);
     for path in [CONFIG_MAPS.to_owned(), format!("{CONFIG_MAPS}?dryRun=All")] {
         assert_eq!(client.post(&path, &config_map("a")).await.1["reason"], "AlreadyExists");
-        assert_eq!(asked(&hook), ["/mutate CREATE a", "/validate CREATE a"]);
+        assert_eq!(take_calls(&hook), ["/mutate CREATE a", "/validate CREATE a"]);
     }
     let mut numbered = config_map("b");
     numbered["metadata"]["resourceVersion"] = json!("1");
     assert_eq!(client.post(CONFIG_MAPS, &numbered).await.0, 500);
-    assert_eq!(asked(&hook), ["/mutate CREATE b", "/validate CREATE b"]);
+    assert_eq!(take_calls(&hook), ["/mutate CREATE b", "/validate CREATE b"]);
 
     // A stale revision is found between the two kinds of webhooks, another uid before both.
     let mut stale = config_map("a");
@@ -97,9 +97,9 @@ async fn what_only_the_store_knows_comes_last() {
     let mut other = config_map("a");
     other["metadata"]["uid"] = json!("another");
     assert_eq!(client.put(&format!("{CONFIG_MAPS}/a"), &other).await.1["reason"], "Conflict");
-    assert_eq!(asked(&hook), Vec::<String>::new());
+    assert_eq!(take_calls(&hook), Vec::<String>::new());
     assert_eq!(client.put(&format!("{CONFIG_MAPS}/none"), &config_map("none")).await.0, 404);
-    assert_eq!(asked(&hook), Vec::<String>::new());
+    assert_eq!(take_calls(&hook), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -109,17 +109,17 @@ async fn deletions_are_asked_about_as_often_as_they_are_decided() {
     for name in ["a", "b"] {
         assert_eq!(client.post(CONFIG_MAPS, &config_map(name)).await.0, 201);
     }
-    asked(&hook);
+    take_calls(&hook);
     let another = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "another"}});
     let (status, _) = client.call(http::Method::DELETE, &format!("{CONFIG_MAPS}/a"), Some(&another)).await;
-    assert_eq!((status, asked(&hook)), (409, Vec::new()));
+    assert_eq!((status, take_calls(&hook)), (409, Vec::new()));
     assert_eq!(client.delete(&format!("{CONFIG_MAPS}/a?dryRun=All")).await.0, 200);
-    assert_eq!(asked(&hook), ["/mutate DELETE a", "/validate DELETE a"]);
+    assert_eq!(take_calls(&hook), ["/mutate DELETE a", "/validate DELETE a"]);
     // The deletion of a collection names no object, and a dry run calls webhooks as well.
     for query in ["?dryRun=All", ""] {
         assert_eq!(client.delete(&format!("{CONFIG_MAPS}{query}")).await.0, 200);
         let each = ["/mutate DELETE -", "/validate DELETE -"];
-        assert_eq!(asked(&hook), [each, each].concat());
+        assert_eq!(take_calls(&hook), [each, each].concat());
     }
 
     // A pod is first marked and then removed, and webhooks are called for both.
@@ -136,11 +136,11 @@ async fn deletions_are_asked_about_as_often_as_they_are_decided() {
     assert_eq!(client.post(PODS, &pod("q")).await.0, 201);
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "q"}, "target": {"kind": "Node", "name": "n"}});
     assert_eq!(client.post(&format!("{PODS}/q/binding"), &binding).await.0, 201);
-    asked(&hook);
+    take_calls(&hook);
     assert_eq!(client.delete(&format!("{PODS}/q")).await.0, 200);
-    assert_eq!(asked(&hook), ["/mutate DELETE q", "/validate DELETE q"]);
+    assert_eq!(take_calls(&hook), ["/mutate DELETE q", "/validate DELETE q"]);
     assert_eq!(client.delete(&format!("{PODS}/q")).await.0, 200);
-    assert_eq!(asked(&hook), Vec::<String>::new());
+    assert_eq!(take_calls(&hook), Vec::<String>::new());
 }
 
 /// Webhooks see the body of a binding, eviction or token request as a created object, and not the pod or account in the
@@ -164,7 +164,7 @@ async fn bindings_evictions_and_token_requests_are_creations() {
     for name in ["p", "kept"] {
         assert_eq!(client.post(PODS, &pod(name)).await.0, 201);
     }
-    asked(&hook);
+    take_calls(&hook);
     let binding =
         json!({"metadata": {"name": "p", "annotations": {"why": "test"}}, "target": {"kind": "Node", "name": "n"}});
     let (status, done) = client.post(&format!("{PODS}/p/binding"), &binding).await;
@@ -185,7 +185,7 @@ async fn bindings_evictions_and_token_requests_are_creations() {
         assert_eq!((&request["oldObject"], &request["object"]["kind"]), (&Value::Null, &json!("Binding")));
     }
     let misnamed = client.post(&format!("{PODS}/kept/binding"), &binding).await;
-    assert_eq!((misnamed.0, asked(&hook)), (400, vec!["/mutate CREATE kept".to_owned()]));
+    assert_eq!((misnamed.0, take_calls(&hook)), (400, vec!["/mutate CREATE kept".to_owned()]));
 
     let eviction = |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
     let (status, refused) = client.post(&format!("{PODS}/kept/eviction"), &eviction("kept")).await;
@@ -195,9 +195,9 @@ async fn bindings_evictions_and_token_requests_are_creations() {
     assert_eq!((reviews.len(), &reviews[1].1["request"]["kind"]), (2, &kind));
     let (status, _) = client.post(&format!("{PODS}/p/eviction?dryRun=All"), &eviction("p")).await;
     assert_eq!((status, client.get(&format!("{PODS}/p")).await.1["metadata"].get("deletionTimestamp")), (201, None));
-    assert_eq!(asked(&hook), ["/mutate CREATE p", "/validate CREATE p"]);
+    assert_eq!(take_calls(&hook), ["/mutate CREATE p", "/validate CREATE p"]);
     assert_eq!(client.post(&format!("{PODS}/p/eviction"), &eviction("p")).await.0, 201);
-    assert_eq!(asked(&hook), ["/mutate CREATE p", "/validate CREATE p"], "nobody is asked about the deletion");
+    assert_eq!(take_calls(&hook), ["/mutate CREATE p", "/validate CREATE p"], "nobody is asked about the deletion");
     assert!(client.get(&format!("{PODS}/p")).await.1["metadata"]["deletionTimestamp"].is_string());
 
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
@@ -288,7 +288,7 @@ async fn an_apply_that_was_overtaken_is_merged() {
     let ((first, _), (second, _)) = tokio::join!(one.patch(&path_one, APPLY, &a), two.patch(&path_two, APPLY, &b));
     let mut statuses = [first, second];
     statuses.sort_unstable();
-    assert_eq!((statuses, hook.asked().len()), ([200, 201], 2));
+    assert_eq!((statuses, hook.take_paths().len()), ([200, 201], 2));
     let (_, both) = one.get(&format!("{CONFIG_MAPS}/a")).await;
     assert_eq!(both["data"], json!({"a": "1", "b": "1"}));
     let mut managers: Vec<&str> = both["metadata"]["managedFields"]

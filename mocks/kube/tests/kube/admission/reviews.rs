@@ -55,12 +55,12 @@ async fn reviews_are_creations_that_have_no_answer_yet() {
     }
     let about = json!({"spec": {"user": "mallory", "resourceAttributes": attributes}});
     let (code, refused) = client.post(&cases[0].0, &about).await;
-    assert_eq!((code, hook.asked().len()), (403, 2), "{refused}");
+    assert_eq!((code, hook.take_paths().len()), (403, 2), "{refused}");
     // An invalid question goes only to mutating webhooks, which could correct it.
     let (code, refused) = client.post(&cases[0].0, &json!({"spec": {"user": "u"}})).await;
     assert_eq!((code, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
     assert_eq!(refused["details"].get("kind"), None);
-    assert_eq!(hook.asked(), ["/mutate"]);
+    assert_eq!(hook.take_paths(), ["/mutate"]);
     let (code, refused) = client.post(&cases[3].0, &json!({})).await;
     assert_eq!((code, &refused["message"]), (400, &json!("no namespace on request")));
 }
@@ -72,13 +72,13 @@ async fn a_binding_may_name_its_pod_in_its_body() {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     assert_eq!(client.post(PODS, &pod).await.0, 201);
-    hook.asked();
+    hook.take_paths();
     let bindings = "/api/v1/namespaces/default/bindings";
     let binding = |name: &str| json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}});
     let (status, done) = client.post(&format!("{bindings}?dryRun=All"), &binding("p")).await;
     assert_eq!((status, &done["status"]), (201, &json!("Success")), "{done}");
     assert_eq!(client.get(&format!("{PODS}/p")).await.1["spec"].get("nodeName"), None);
-    hook.asked();
+    hook.take_paths();
     assert_eq!(client.post(bindings, &binding("p")).await.0, 201);
     assert_eq!(client.get(&format!("{PODS}/p")).await.1["spec"]["nodeName"], "n");
     let reviews = hook.reviews();

@@ -18,7 +18,7 @@ fn shown(causes: &[Cause]) -> Vec<String> {
 }
 
 /// The errors and warnings of a schema's rules for a `spec` and its old state.
-fn judged(schema: &Value, spec: &Value, old: Option<&Value>) -> Vec<String> {
+fn messages(schema: &Value, spec: &Value, old: Option<&Value>) -> Vec<String> {
     let schema = read(&root(schema), AT).unwrap();
     let object = |spec: &Value| json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec});
     let verdict = schema.judge(&object(spec), old.map(object).as_ref());
@@ -95,10 +95,10 @@ fn values_have_the_types_of_their_schema() {
         "self.keyed.all(i, item, item.k == string(i + 1)) && self.map.all(k, v, self.map[k] == v)",
         "self.keyed.transformMapEntry(i, item, {item.k: item.v}) == {'1': 1, '2': 2}",
     ] {
-        assert_eq!(judged(&one(rich(), rule), &full(), None), Vec::<String>::new(), "{rule}");
+        assert_eq!(messages(&one(rich(), rule), &full(), None), Vec::<String>::new(), "{rule}");
     }
     let whole = one(json!({"type": "object", "properties": {"n": {"type": "integer"}}}), "self.n + 1 == 4");
-    assert_eq!(judged(&whole, &json!({"n": 3.0}), None), Vec::<String>::new(), "3.0 is an integer");
+    assert_eq!(messages(&whole, &json!({"n": 3.0}), None), Vec::<String>::new(), "3.0 is an integer");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn where_errors_point_to_and_what_they_say() {
 {"rule": "self.any > 5", "message": "m"} => spec: Invalid value: "object": 'no such overload': call arguments did not match a supported operator, function or macro signature for rule: m"#;
     for (rule, found) in cases.lines().filter_map(|line| line.split_once(" => ")) {
         let rule: Value = serde_json::from_str(rule).unwrap();
-        assert_eq!(judged(&spec(rule.clone()), &full(), None), [found], "{rule}");
+        assert_eq!(messages(&spec(rule.clone()), &full(), None), [found], "{rule}");
     }
     let text = one(json!({"type": "string"}), "self.size() > 5");
     let deep = json!({"type": "object", "properties": {
@@ -227,7 +227,7 @@ fn where_errors_point_to_and_what_they_say() {
         "none": one(json!({"type": "string", "nullable": true}), "false"),
     }});
     let found =
-        judged(&deep, &json!({"list": ["aaaaaa", "b"], "map": {"k": "v"}, "all": 2, "any": "1", "none": null}), None);
+        messages(&deep, &json!({"list": ["aaaaaa", "b"], "map": {"k": "v"}, "all": 2, "any": "1", "none": null}), None);
     assert_eq!(
         found,
         [
@@ -256,13 +256,13 @@ fn what_was_there_before() {
     let new =
         json!({"n": 2, "map": {"a": 2, "c": 1}, "keyed": [{"k": "y", "v": 3}, {"k": "x", "v": 1}, {"k": "z", "v": 9}]});
     let failed = "Invalid value: \"integer\": failed rule: self == oldSelf";
-    assert_eq!(judged(&schema, &new, None), Vec::<String>::new(), "never when it is created");
+    assert_eq!(messages(&schema, &new, None), Vec::<String>::new(), "never when it is created");
     assert_eq!(
-        judged(&schema, &new, Some(&old)),
+        messages(&schema, &new, Some(&old)),
         [format!("spec.keyed[0].v: {failed}"), format!("spec.map[a]: {failed}"), format!("spec.n: {failed}")]
     );
-    assert_eq!(judged(&schema, &json!({}), Some(&old)), Vec::<String>::new(), "what goes is not asked");
-    assert_eq!(judged(&schema, &new, Some(&json!({"n": null}))), Vec::<String>::new());
+    assert_eq!(messages(&schema, &json!({}), Some(&old)), Vec::<String>::new(), "what goes is not asked");
+    assert_eq!(messages(&schema, &new, Some(&json!({"n": null}))), Vec::<String>::new());
 
     let optional =
         json!([{"rule": "oldSelf.hasValue() ? self >= oldSelf.value() : self == 0", "optionalOldSelf": true}]);
@@ -270,11 +270,11 @@ fn what_was_there_before() {
     let failed =
         [format!("spec.n: Invalid value: \"integer\": failed rule: {}", optional[0]["rule"].as_str().unwrap())];
     let (zero, two) = (json!({"n": 0}), json!({"n": 2}));
-    assert_eq!(judged(&schema, &two, None), failed);
-    assert_eq!(judged(&schema, &zero, None), Vec::<String>::new());
-    assert_eq!(judged(&schema, &two, Some(&zero)), Vec::<String>::new());
-    assert_eq!(judged(&schema, &zero, Some(&two)), failed);
-    assert_eq!(judged(&schema, &two, Some(&json!({}))), failed);
+    assert_eq!(messages(&schema, &two, None), failed);
+    assert_eq!(messages(&schema, &zero, None), Vec::<String>::new());
+    assert_eq!(messages(&schema, &two, Some(&zero)), Vec::<String>::new());
+    assert_eq!(messages(&schema, &zero, Some(&two)), failed);
+    assert_eq!(messages(&schema, &two, Some(&json!({}))), failed);
 }
 
 /// A rule that fails on an unchanged value gives only a warning; a rule with `oldSelf` always refuses.
@@ -293,7 +293,7 @@ fn what_was_wrong_before_is_a_warning() {
     let old = json!({"a": 9, "b": 9, "keyed": [item("x", 9), item("y", 9)], "loose": [item("x", 9)]});
     let new = json!({"a": 9, "b": 8, "keyed": [item("y", 9), item("x", 8)], "loose": [item("x", 9)]});
     assert_eq!(
-        judged(&schema, &new, Some(&old)),
+        messages(&schema, &new, Some(&old)),
         [
             format!("spec.b: {failed}"),
             format!("spec.keyed[1].v: {failed}"),
@@ -304,13 +304,16 @@ fn what_was_wrong_before_is_a_warning() {
     );
     let new = json!({"loose": [item("x", 9), item("y", 1)]});
     assert_eq!(
-        judged(&schema, &new, Some(&old)),
+        messages(&schema, &new, Some(&old)),
         [format!("spec.loose[0].v: {failed}")],
         "items without keys go together"
     );
     let back = one(json!({"type": "object", "properties": {"a": {"type": "integer"}}}), "self.a > oldSelf.a");
     let same = json!({"a": 1});
-    assert_eq!(judged(&back, &same, Some(&same)), ["spec: Invalid value: \"object\": failed rule: self.a > oldSelf.a"]);
+    assert_eq!(
+        messages(&back, &same, Some(&same)),
+        ["spec: Invalid value: \"object\": failed rule: self.a > oldSelf.a"]
+    );
 }
 
 #[test]
@@ -320,7 +323,7 @@ fn rules_that_would_never_end() {
     let schema = |rules: Value| with(json!({"type": "object", "properties": {"l": list}}), &rules);
     let long = json!({"l": (0..1_000).collect::<Vec<u32>>()});
     assert_eq!(
-        judged(&schema(json!([{"rule": loops}, {"rule": "false"}])), &long, None),
+        messages(&schema(json!([{"rule": loops}, {"rule": "false"}])), &long, None),
         [format!(
             "spec: Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': no further validation rules will be \
              run due to call cost exceeds limit for rule: {loops}"
@@ -329,15 +332,15 @@ fn rules_that_would_never_end() {
     // Each rule fits the budget, but all together exceed it.
     let some = json!({"rule": "self.l.all(a, self.l.all(b, a + b >= 0))"});
     let short = json!({"l": (0..350).collect::<Vec<u32>>()});
-    assert_eq!(judged(&schema(json!([some])), &short, None), Vec::<String>::new());
+    assert_eq!(messages(&schema(json!([some])), &short, None), Vec::<String>::new());
     assert_eq!(
-        judged(&schema(json!(vec![some; 20])), &short, None),
+        messages(&schema(json!(vec![some; 20])), &short, None),
         [
             "spec: Invalid value: \"object\": validation failed due to running out of cost budget, no further validation rules will be run"
         ]
     );
     let all = json!({"type": "object", "properties": {"l": {"type": "array", "items": one(json!({"type": "integer"}), "false")}}});
-    assert_eq!(judged(&all, &long, None).len(), 64, "no answer grows without end");
+    assert_eq!(messages(&all, &long, None).len(), 64, "no answer grows without end");
 }
 
 /// A rule that forbids changes to a list with keys takes time proportional to the list's length, in any order of items.
@@ -358,10 +361,10 @@ fn long_lists_with_keys_are_compared_by_their_keys() {
     let turned = |items: &[Value]| items.iter().rev().cloned().collect::<Vec<Value>>();
     let old = json!({"keyed": keyed, "set": set});
     let mut new = json!({"keyed": turned(&keyed), "set": turned(&set)});
-    assert_eq!(judged(&schema, &new, Some(&old)), Vec::<String>::new());
+    assert_eq!(messages(&schema, &new, Some(&old)), Vec::<String>::new());
     new["keyed"][7]["n"] = json!(-1);
     new["set"][7] = json!("other");
-    assert_eq!(judged(&schema, &new, Some(&old)).len(), 2);
+    assert_eq!(messages(&schema, &new, Some(&old)).len(), 2);
 }
 
 /// Every CEL operation that decodes bytes costs budget.
@@ -386,7 +389,7 @@ fn bytes_are_not_for_nothing() {
         "self.l.all(a, self.l.all(b, 'a' in self.map))",
         "self.l.all(a, self.l.all(b, self.map.exists(k, true)))",
     ] {
-        let found = judged(&one(json!({"type": "object", "properties": properties}), rule), &spec, None);
+        let found = messages(&one(json!({"type": "object", "properties": properties}), rule), &spec, None);
         assert!(found[0].contains("actual cost limit exceeded"), "{rule}: {found:?}");
     }
 }
@@ -401,7 +404,7 @@ fn sums_of_empty_lists() {
     ] {
         let list = one(json!({"type": "array", "items": item}), rule);
         let schema = json!({"type": "object", "properties": {"l": list}});
-        assert_eq!(judged(&schema, &json!({"l": []}), None), Vec::<String>::new(), "{rule}");
+        assert_eq!(messages(&schema, &json!({"l": []}), None), Vec::<String>::new(), "{rule}");
     }
 }
 
@@ -409,8 +412,8 @@ fn sums_of_empty_lists() {
 fn spans_may_be_in_words() {
     let wait = json!({"type": "string", "format": "duration"});
     let schema = json!({"type": "object", "properties": {"wait": one(wait, "self > duration('24h')")}});
-    assert_eq!(judged(&schema, &json!({"wait": "2 days"}), None), Vec::<String>::new());
-    assert_eq!(judged(&schema, &json!({"wait": "1d"}), None).len(), 1);
+    assert_eq!(messages(&schema, &json!({"wait": "2 days"}), None), Vec::<String>::new());
+    assert_eq!(messages(&schema, &json!({"wait": "1d"}), None).len(), 1);
 }
 
 /// Comparing a long list with its old state takes time proportional to the list's length.
@@ -428,7 +431,7 @@ fn long_lists_are_compared_item_by_item() {
     let items: Vec<Value> = (0..20_000).map(item).collect();
     let turned: Vec<Value> = items.iter().rev().cloned().collect();
     let old = json!({"keyed": items, "loose": items});
-    let found = judged(&schema, &json!({"keyed": turned, "loose": items}), Some(&old));
+    let found = messages(&schema, &json!({"keyed": turned, "loose": items}), Some(&old));
     assert_eq!(found.len(), 64);
     assert!(found.iter().all(|found| found.starts_with("warning ")), "{found:?}");
 }

@@ -6,7 +6,7 @@
 
 use super::amount::Amount;
 use super::axis::Axis;
-use super::parts::{self, Part};
+use super::parts::{self, Stretch};
 use super::settled::Settled;
 use crate::growth::{self, Answer, Outcome, Question, WarmUp};
 use crate::judge::Verdict;
@@ -100,7 +100,7 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
     let looks = parts.len() + holed.len();
     let each = || parts.iter().map(|part| (part, one(record, limit, &part.amount, Look::of(looks))));
     let longest = each().max_by(|(a, _), (b, _)| a.amount.span_s().total_cmp(&b.amount.span_s()));
-    let place = |part: &Part| format!("from {} to {}", seconds(part.begin_s()), seconds(part.end_s()));
+    let place = |part: &Stretch| format!("from {} to {}", seconds(part.begin_s()), seconds(part.end_s()));
     let broken = parts::broken(record, amount);
     let sentence = broken.replacen("the", "The", 1);
     let across = holed.iter().map(|part| (part, one(record, limit, &part.amount, Look { looks, holed: true })));

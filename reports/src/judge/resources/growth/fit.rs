@@ -66,7 +66,7 @@ pub(crate) fn fits(record: &Record) -> Vec<Fit> {
 }
 
 fn fit(record: &Record, budget: &'static str, limit: Limit) -> Option<Fit> {
-    let (amount, look) = decide::deciding(record, &limit, &signal::judged(record, &limit)?)?;
+    let (amount, look) = decide::deciding(record, &limit, &signal::judged_series(record, &limit)?)?;
     let (answer, settled, axis) = decide::ask(record, &limit, &amount, look);
     let slope = answer.slope?;
     let from_s = match answer.warm_up {

@@ -11,11 +11,11 @@ use crate::statistics::blocks::Series;
 use crate::words::millis;
 
 /// A time range of a series in which one process was measured without a gap.
-pub(super) struct Part {
+pub(super) struct Stretch {
     pub(super) amount: Amount,
 }
 
-impl Part {
+impl Stretch {
     pub(super) fn begin_s(&self) -> f64 {
         self.amount.t_s.first().copied().unwrap_or_default()
     }
@@ -26,24 +26,24 @@ impl Part {
 }
 
 /// All time ranges that have a sample; the whole series if no time range has one.
-pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
+pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Stretch> {
     let mut parts = Vec::new();
     for life in lives(record) {
         let within = amount.between(life.from_ms as f64 / 1000.0, life.to_ms as f64 / 1000.0);
         let series = Series { t_s: &within.t_s, value: &within.value, axis: &within.t_s };
-        parts.extend(growth::pieces(&series).into_iter().map(|range| Part { amount: within.at(range) }));
+        parts.extend(growth::pieces(&series).into_iter().map(|range| Stretch { amount: within.at(range) }));
     }
     parts.retain(|part| !part.amount.t_s.is_empty());
-    if parts.is_empty() { vec![Part { amount: amount.at(0..amount.t_s.len()) }] } else { parts }
+    if parts.is_empty() { vec![Stretch { amount: amount.at(0..amount.t_s.len()) }] } else { parts }
 }
 
 /// All samples of each process after its warm-up, if these samples have gaps. Growth across a gap counts, although the
 /// time before and the time after it may be too short to decide.
-pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
+pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Stretch> {
     let whole = |life: Life| {
         let within = amount.between(life.from_ms as f64 / 1000.0, life.to_ms as f64 / 1000.0);
         let series = Series { t_s: &within.t_s, value: &within.value, axis: &within.t_s };
-        (growth::pieces(&series).len() > 1).then_some(Part { amount: within })
+        (growth::pieces(&series).len() > 1).then_some(Stretch { amount: within })
     };
     lives(record).into_iter().filter_map(whole).collect()
 }

@@ -151,7 +151,7 @@ fn grown(record: &Record) -> Vec<String> {
 }
 
 /// The series whose growth is judged; none if there is no sample.
-pub(super) fn judged(record: &Record, limit: &Limit) -> Option<Amount> {
+pub(super) fn judged_series(record: &Record, limit: &Limit) -> Option<Amount> {
     let other = resident(record);
     let Some(heap) = heap(record) else { return Some(other).filter(|amount| !amount.t_s.is_empty()) };
     let by_other = decide(record, limit, &other);

@@ -106,7 +106,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(subject: &str) -> String {
+    fn rewrite(subject: &str) -> String {
         rewritten(&format!("name: x\nsubject: {subject}\n"))
             .map(|(key, text)| format!("{key}|{text}"))
             .unwrap_or_default()
@@ -115,35 +115,35 @@ mod tests {
     #[test]
     fn what_was_flat_is_told_as_it_is_now() {
         assert_eq!(
-            told("{kind: service, witness: {kind: http}}"),
+            rewrite("{kind: service, witness: {kind: http}}"),
             "kind|subject:\n  service: {}\n  witness: {kind: http}\n"
         );
         assert_eq!(
-            told("{kind: command, command: [./x, '--a=1', '7']}"),
+            rewrite("{kind: command, command: [./x, '--a=1', '7']}"),
             "kind|subject:\n  command: [./x, \"--a=1\", \"7\"]\n"
         );
         assert_eq!(
-            told("{kind: command, command: [x], env: {A: 'true'}, startTimeout: 2s}"),
+            rewrite("{kind: command, command: [x], env: {A: 'true'}, startTimeout: 2s}"),
             "kind|subject:\n  command:\n    env: {A: \"true\"}\n    run: [x]\n  startTimeout: 2s\n"
         );
         assert_eq!(
-            told("{kind: command, commands: [{name: a, command: [x]}]}"),
+            rewrite("{kind: command, commands: [{name: a, command: [x]}]}"),
             "kind|subject:\n  command:\n    processes: [{name: a, run: [x]}]\n"
         );
-        assert_eq!(told("{kind: attach, pid: 7, world: a}"), "kind|subject:\n  attach:\n    pid: 7\n  world: a\n");
+        assert_eq!(rewrite("{kind: attach, pid: 7, world: a}"), "kind|subject:\n  attach:\n    pid: 7\n  world: a\n");
         assert_eq!(
-            told("{command: [x], role: webhook}"),
+            rewrite("{command: [x], role: webhook}"),
             "role|subject:\n  command:\n    role: webhook\n    run: [x]\n"
         );
-        assert_eq!(told("{command: {run: [x], role: webhook}, worlds: 1}"), "", "that is another mistake");
+        assert_eq!(rewrite("{command: {run: [x], role: webhook}, worlds: 1}"), "", "that is another mistake");
         assert_eq!(
-            told("{command: [x], install: webhook, webhook: {path: /a, port: 1, timeout: 2s}}"),
+            rewrite("{command: [x], install: webhook, webhook: {path: /a, port: 1, timeout: 2s}}"),
             "webhook|subject:\n  command:\n    run: [x]\n    serves: {path: /a, port: 1}\n  install: {webhook: {timeout: 2s}}\n"
         );
         assert_eq!(
-            told("{attach: {pid: 7}, webhook: {path: /a, port: 1}}"),
+            rewrite("{attach: {pid: 7}, webhook: {path: /a, port: 1}}"),
             "webhook|subject:\n  attach:\n    pid: 7\n    url: \"https://127.0.0.1:1/a\"\n"
         );
-        assert_eq!(told("{service: {}, webhook: {path: /a}}"), "webhook|subject:\n  service: {}\n");
+        assert_eq!(rewrite("{service: {}, webhook: {path: /a}}"), "webhook|subject:\n  service: {}\n");
     }
 }

@@ -6,7 +6,7 @@ use loadgen::admission::Through;
 use mock_faults::{Family, Name, Target};
 
 use super::super::{ControlPlaneKind, Scenario};
-use super::{Item, Part, Problem, meant, problem, problem_in};
+use super::{Item, PathPart, Problem, meant, problem, problem_in};
 
 /// Minimum warm-up if the run measures how fast the subject handles objects. In a shorter warm-up, a subject that
 /// handles one object per second would handle too few objects for this measurement.
@@ -16,7 +16,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     if let Some(config) = &scenario.admission {
         let length = scenario.phases.loaded();
         if let Err(error) = config.check().and_then(|()| config.schedule(scenario.seed, length)) {
-            let part = admission_key(&error).map(Part::Key);
+            let part = admission_key(&error).map(PathPart::Key);
             return Err(Problem { section: Some("admission"), part, text: error.to_string() });
         }
     }
@@ -28,7 +28,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
         let text = format!(
             "`rate: auto` measures the subject's rate in the warm-up: make `phases.warmUp` {FIND_OUT_MIN:?} or longer, or write a rate"
         );
-        return Err(Problem { section: Some("churn"), part: Some(Part::Key("rate")), text });
+        return Err(Problem { section: Some("churn"), part: Some(PathPart::Key("rate")), text });
     }
     if scenario.churn.len() > 1 && scenario.control_plane.kind != ControlPlaneKind::Mock {
         let text =
@@ -51,7 +51,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.budgets.crashes.is_some() && subject.upkeep().restart.is_none() {
         let text = "`crashes` needs a subject that is restarted; otherwise any end of it fails the run: add `restart: always` to \
                     `subject`, or leave it out";
-        return Err(Problem { section: Some("budgets"), part: Some(Part::Key("crashes")), text: text.to_owned() });
+        return Err(Problem { section: Some("budgets"), part: Some(PathPart::Key("crashes")), text: text.to_owned() });
     }
     through(scenario)?;
     workers(scenario)?;
@@ -239,7 +239,7 @@ fn through(scenario: &Scenario) -> Result<(), Problem> {
     if through && scenario.subject.install.is_none() {
         return Err(Problem {
             section: Some("admission"),
-            part: Some(Part::Key("through")),
+            part: Some(PathPart::Key("through")),
             text: "`through: apiserver` asks the webhook that is registered, and none is: add `install: webhook` to \
                    `subject`"
                 .to_owned(),
@@ -281,7 +281,7 @@ fn workers(scenario: &Scenario) -> Result<(), Problem> {
     };
     Err(Problem {
         section: Some("admission"),
-        part: Some(Part::Key("workers")),
+        part: Some(PathPart::Key("workers")),
         text: format!("`workers` know the right answers only from before the run, and {why}: leave one of them out"),
     })
 }

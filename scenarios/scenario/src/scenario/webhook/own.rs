@@ -119,7 +119,7 @@ impl<'a> Hook<'a> {
             })
             .collect();
         if covered.is_empty() {
-            let each: Vec<String> = written.iter().map(Written::told).collect();
+            let each: Vec<String> = written.iter().map(Written::text).collect();
             let each = if each.is_empty() { "nothing is written".to_owned() } else { each.join(", ") };
             return Some(format!("its rules ({}) match no written object: {each}", self.rules()));
         }
@@ -149,7 +149,7 @@ impl<'a> Hook<'a> {
 
 impl Written {
     /// The writes to the resource as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{} {}{dot}{} by the {}", self.operations.join("|"), self.plural, self.group, self.by)
     }

@@ -7,7 +7,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Claim, Lines, Statement, What, change};
+use super::super::{Claim, Fact, Lines, Statement, change};
 use super::{Proves, object};
 
 /// A library whose log lines name the objects that it handles.
@@ -78,7 +78,7 @@ impl Lines for Shapes {
             return None;
         }
         let of = object(&found)?;
-        Some(Ok(Statement::Claims(Claim { t_ms, of, what: What::There { ends: false } })))
+        Some(Ok(Statement::Claims(Claim { t_ms, of, what: Fact::There { ends: false } })))
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[expect(clippy::unnecessary_wraps, reason = "it is compared with what was read, which may be nothing")]
     fn there(of: Of) -> Option<Statement> {
-        Some(Statement::Claims(Claim { t_ms: 7, of, what: What::There { ends: false } }))
+        Some(Statement::Claims(Claim { t_ms: 7, of, what: Fact::There { ends: false } }))
     }
 
     fn name(namespace: &str, name: &str) -> Of {

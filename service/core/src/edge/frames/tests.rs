@@ -5,8 +5,8 @@ use super::*;
 /// The time in which a used-up allowance of frames becomes full again.
 const REFILL: Duration = Duration::from_secs((ALLOWANCE / PER_SECOND) as u64);
 
-const NOTHING: Seen = Seen { is_whole: false, is_greedy: false };
-const WHOLE: Seen = Seen { is_whole: true, is_greedy: false };
+const NOTHING: ReadResult = ReadResult { is_whole: false, is_greedy: false };
+const WHOLE: ReadResult = ReadResult { is_whole: true, is_greedy: false };
 const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const PRIORITY: u8 = 2;
@@ -102,7 +102,7 @@ fn heads_that_are_kept_are_few() {
         let mut frames = opened();
         for number in 1..=40 {
             let seen = frames.read(&head, unasked).unwrap();
-            assert_eq!(seen, Seen { is_whole: true, is_greedy: number > 20 }, "{number}");
+            assert_eq!(seen, ReadResult { is_whole: true, is_greedy: number > 20 }, "{number}");
         }
         assert_eq!(frames.read(&head, unasked), Err(Flood::Table));
     }

@@ -37,7 +37,7 @@ fn every_flood_is_cut_off() {
         let mut client = Client::welcomed(0);
         client.open(0);
         client.open(1);
-        client.said();
+        client.output();
         client.hear(&begin).unwrap();
         // The calls themselves may be answered with a few.
         let mut count = 0;
@@ -49,7 +49,7 @@ fn every_flood_is_cut_off() {
             assert!(count < 1_000_000, "{what}");
             // The replies are read, so that none pile up.
             if count % 1_000 == 0 {
-                client.said();
+                client.output();
             }
         };
         assert!(said.contains("it sends frame after frame that brings nothing (ENHANCE_YOUR_CALM)"), "{what}: {said}");
@@ -68,7 +68,7 @@ fn talk_about_calls_is_no_flood() {
     let mut client = Client::welcomed(20_000);
     for call in 0..5_000 {
         let id = client.open(call);
-        client.said();
+        client.output();
         for stream in [0, id] {
             for _ in 0..5 {
                 client.hear(&frame(WINDOW_UPDATE, 0, stream, &4_000u32.to_be_bytes())).unwrap();

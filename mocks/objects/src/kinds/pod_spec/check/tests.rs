@@ -21,7 +21,7 @@ fn of_container(container: &Value) -> Vec<(String, &'static str)> {
     found.into_iter().map(|(field, reason)| (short(field), reason)).collect()
 }
 
-fn said<'a>(found: &'a [(String, &'static str)]) -> Vec<(&'a str, &'static str)> {
+fn reasons<'a>(found: &'a [(String, &'static str)]) -> Vec<(&'a str, &'static str)> {
     found.iter().map(|(field, reason)| (field.as_str(), *reason)).collect()
 }
 
@@ -31,14 +31,14 @@ fn amounts_are_not_negative_and_requests_not_above_limits() {
         |limits: Value, requests: Value| of_container(&json!({"resources": {"limits": limits, "requests": requests}}));
     assert_eq!(of(json!({"cpu": "1", "memory": "0"}), json!({"cpu": "1000m", "memory": "0"})), []);
     let above = of(json!({"cpu": "1"}), json!({"cpu": "1100m"}));
-    assert_eq!(said(&above), [("resources.requests", "Invalid")]);
-    assert_eq!(said(&of(json!({"cpu": "-1"}), json!({}))), [("resources.limits[cpu]", "Invalid")]);
-    assert_eq!(said(&of(json!({}), json!({"cpu": "-1"}))), [("resources.requests[cpu]", "Invalid")]);
-    assert_eq!(said(&of(json!({"gpus": "1"}), json!({}))), [("resources.limits[gpus]", "Invalid"); 2]);
+    assert_eq!(reasons(&above), [("resources.requests", "Invalid")]);
+    assert_eq!(reasons(&of(json!({"cpu": "-1"}), json!({}))), [("resources.limits[cpu]", "Invalid")]);
+    assert_eq!(reasons(&of(json!({}), json!({"cpu": "-1"}))), [("resources.requests[cpu]", "Invalid")]);
+    assert_eq!(reasons(&of(json!({"gpus": "1"}), json!({}))), [("resources.limits[gpus]", "Invalid"); 2]);
     assert_eq!(of(json!({"example.com/gpu": "1"}), json!({"example.com/gpu": "1"})), []);
-    assert_eq!(said(&of(json!({}), json!({"example.com/gpu": "1"}))), [("resources.limits", "Required")]);
+    assert_eq!(reasons(&of(json!({}), json!({"example.com/gpu": "1"}))), [("resources.limits", "Required")]);
     assert_eq!(
-        said(&of(json!({"hugepages-2Mi": "3Mi"}), json!({}))),
+        reasons(&of(json!({"hugepages-2Mi": "3Mi"}), json!({}))),
         [("resources.limits[hugepages-2Mi]", "Invalid"), ("resources", "Forbidden"),]
     );
 }
@@ -47,16 +47,16 @@ fn amounts_are_not_negative_and_requests_not_above_limits() {
 fn mounts_need_a_volume_and_one_path() {
     let of = |mounts: Value| of_container(&json!({"volumeMounts": mounts}));
     assert_eq!(of(json!([{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}])), []);
-    assert_eq!(said(&of(json!([{"name": "w", "mountPath": "/a"}]))), [("volumeMounts[0].name", "NotFound")]);
+    assert_eq!(reasons(&of(json!([{"name": "w", "mountPath": "/a"}]))), [("volumeMounts[0].name", "NotFound")]);
     let twice = of(json!([{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/a"}]));
-    assert_eq!(said(&twice), [("volumeMounts[1].mountPath", "Invalid")]);
+    assert_eq!(reasons(&twice), [("volumeMounts[1].mountPath", "Invalid")]);
     assert_eq!(
-        said(&of(json!([{"name": "v", "mountPath": "/a", "subPath": "../b"}]))),
+        reasons(&of(json!([{"name": "v", "mountPath": "/a", "subPath": "../b"}]))),
         [("volumeMounts.subPath", "Invalid")]
     );
     let devices = |name: &str| of_container(&json!({"volumeDevices": [{"name": name, "devicePath": "/dev/x"}]}));
     assert_eq!(devices("p"), []);
-    assert_eq!(said(&devices("v")), [("volumeDevices[0].name", "Invalid")]);
+    assert_eq!(reasons(&devices("v")), [("volumeDevices[0].name", "Invalid")]);
 }
 
 #[test]
@@ -64,11 +64,11 @@ fn a_volume_has_one_source_and_a_name() {
     let of = |volume: Value| wrong(&json!({"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}));
     assert_eq!(of(json!({"name": "a", "emptyDir": {}})), []);
     assert_eq!(
-        said(&of(json!({"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}))),
+        reasons(&of(json!({"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}))),
         [("t.spec.volumes[0].secret", "Forbidden")]
     );
     assert_eq!(
-        said(&of(json!({"name": "A", "hostPath": {"path": "/../x", "type": "Odd"}}))),
+        reasons(&of(json!({"name": "A", "hostPath": {"path": "/../x", "type": "Odd"}}))),
         [
             ("t.spec.volumes[0].hostPath.path", "Invalid"),
             ("t.spec.volumes[0].hostPath.type", "NotSupported"),
@@ -90,25 +90,25 @@ fn a_container_that_ends_is_not_asked_how_it_is() {
         wrong(&json!({"initContainers": [container], "containers": [{"name": "c", "image": "i"}]}))
     };
     assert_eq!(init(json!({"restartPolicy": "Always"})), []);
-    assert_eq!(said(&init(json!({}))), [("t.spec.initContainers[0].livenessProbe", "Forbidden")]);
+    assert_eq!(reasons(&init(json!({}))), [("t.spec.initContainers[0].livenessProbe", "Forbidden")]);
     assert_eq!(
-        said(&init(json!({"name": "c", "restartPolicy": "Always"}))),
+        reasons(&init(json!({"name": "c", "restartPolicy": "Always"}))),
         [("t.spec.initContainers[0].name", "Duplicate")]
     );
 }
 
 #[test]
 fn probes_and_hooks_do_one_thing() {
-    assert_eq!(said(&of_container(&json!({"livenessProbe": {}}))), [("livenessProbe", "Required")]);
+    assert_eq!(reasons(&of_container(&json!({"livenessProbe": {}}))), [("livenessProbe", "Required")]);
     let both = json!({"readinessProbe": {"exec": {"command": ["x"]}, "tcpSocket": {"port": 1}}});
-    assert_eq!(said(&of_container(&both)), [("readinessProbe.tcpSocket", "Forbidden")]);
+    assert_eq!(reasons(&of_container(&both)), [("readinessProbe.tcpSocket", "Forbidden")]);
     let twice = json!({"startupProbe": {"grpc": {"port": 0}, "successThreshold": 2}});
     assert_eq!(
-        said(&of_container(&twice)),
+        reasons(&of_container(&twice)),
         [("startupProbe.grpc.port", "Invalid"), ("startupProbe.successThreshold", "Invalid")]
     );
     assert_eq!(
-        said(&of_container(&json!({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}))),
+        reasons(&of_container(&json!({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}))),
         [("lifecycle.preStop.sleep", "Invalid")]
     );
 }
@@ -118,19 +118,19 @@ fn variables_have_one_source() {
     let of = |from: Value| of_container(&json!({"env": [{"name": "A", "valueFrom": from}]}));
     assert_eq!(of(json!({"fieldRef": {"fieldPath": "metadata.labels['a/b']"}})), []);
     assert_eq!(
-        said(&of(json!({"fieldRef": {"fieldPath": "spec.schedulerName"}}))),
+        reasons(&of(json!({"fieldRef": {"fieldPath": "spec.schedulerName"}}))),
         [("env[0].valueFrom.fieldRef.fieldPath", "NotSupported")]
     );
     assert_eq!(
-        said(&of(json!({"fieldRef": {"fieldPath": "spec.x"}}))),
+        reasons(&of(json!({"fieldRef": {"fieldPath": "spec.x"}}))),
         [("env[0].valueFrom.fieldRef.fieldPath", "Invalid")]
     );
-    assert_eq!(said(&of(json!({}))), [("env[0].valueFrom", "Invalid")]);
+    assert_eq!(reasons(&of(json!({}))), [("env[0].valueFrom", "Invalid")]);
     assert_eq!(
-        said(&of(json!({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1k"}}))),
+        reasons(&of(json!({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1k"}}))),
         [("env[0].valueFrom.resourceFieldRef.divisor", "Invalid")]
     );
-    assert_eq!(said(&of_container(&json!({"envFrom": [{}]}))), [("envFrom", "Invalid")]);
+    assert_eq!(reasons(&of_container(&json!({"envFrom": [{}]}))), [("envFrom", "Invalid")]);
 }
 
 /// The size of the answer to a large body with many errors is bounded and does not grow with the square of the body's

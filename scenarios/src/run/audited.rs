@@ -18,7 +18,7 @@ use reports::record::{Audited, HOLES_MAX, Hole, Refused};
 use serde_json::Value;
 
 use super::plane::{HARNESS, Plane};
-use super::ready::Asked;
+use super::ready::Requested;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
@@ -42,7 +42,7 @@ pub(super) struct Row {
 }
 
 #[derive(Debug, Default, Clone)]
-pub(super) struct Told {
+pub(super) struct AuditedRequests {
     /// Refused requests in the audit log since the last row, by resource; a subject requests about a dozen kinds.
     refused: BTreeMap<String, u64>,
     /// Full names of judged resources.
@@ -68,9 +68,9 @@ pub(super) struct Told {
     mock: BTreeMap<String, u64>,
 }
 
-impl Told {
+impl AuditedRequests {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let judged = scenario.judged().into_iter().map(|(name, _)| name).collect();
+        let judged = scenario.judged_resources().into_iter().map(|(name, _)| name).collect();
         let is_killed = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::ApiserverRestart);
         Self { judged, is_killed, ..Self::default() }
     }
@@ -99,13 +99,13 @@ impl Told {
 
     /// The subject's requests so far, as far as known. For a scenario without judged resources, a request for any
     /// resource is enough.
-    pub(super) fn asked(&mut self, plane: &Plane) -> Asked {
+    pub(super) fn requests_so_far(&mut self, plane: &Plane) -> Requested {
         let user = plane.subject();
         if let Some(mock) = plane.mock() {
             let follows = |name: &String| mock.server.asked_for(user, name);
             return self.weighed(mock.server.traffic(user).requests > 0, self.judged.iter().any(follows));
         }
-        let Some(log) = plane.audit_log() else { return Asked::Judged };
+        let Some(log) = plane.audit_log() else { return Requested::Judged };
         self.read(&log, user);
         self.weighed(self.last.is_some(), self.follows > 0)
     }
@@ -115,7 +115,7 @@ impl Told {
         self.holes.is_empty() && self.away.is_none()
     }
 
-    pub(super) fn judged(&self) -> &[String] {
+    pub(super) fn judged_resources(&self) -> &[String] {
         &self.judged
     }
 
@@ -134,11 +134,11 @@ impl Told {
         kinds.into_iter().map(|(kind, verbs)| (kind, verbs.into_iter().collect())).collect()
     }
 
-    fn weighed(&self, anything: bool, judged: bool) -> Asked {
+    fn weighed(&self, anything: bool, judged: bool) -> Requested {
         match () {
-            () if !anything => Asked::Nothing,
-            () if judged || self.judged.is_empty() => Asked::Judged,
-            () => Asked::Else,
+            () if !anything => Requested::Nothing,
+            () if judged || self.judged.is_empty() => Requested::Judged,
+            () => Requested::Else,
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
     fn an_audit_log_is_read_as_it_grows() {
         let mut log = tempfile::NamedTempFile::new().unwrap();
         let done = |user: &str, decision: &str| line(user, "list", "ResponseComplete", 403, decision);
-        let mut told = Told::default();
+        let mut told = AuditedRequests::default();
         writeln!(log, "{}", done("me", "forbid")).unwrap();
         writeln!(log, "{}", done("me", "allow")).unwrap();
         writeln!(log, "{}", done("other", "forbid")).unwrap();
@@ -365,14 +365,15 @@ mod tests {
     fn watches_are_open_from_their_first_line_to_their_last_also_when_the_log_is_rotated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        let mut told = Told { judged: vec!["leases.coordination.k8s.io".to_owned()], ..Told::default() };
+        let mut told =
+            AuditedRequests { judged: vec!["leases.coordination.k8s.io".to_owned()], ..AuditedRequests::default() };
         let watch = |stage: &str, code: u16| line("me", "watch", stage, code, "allow") + "\n";
         let all = |lines: &[String]| lines.concat();
         std::fs::write(&path, all(&[watch("ResponseStarted", 200), watch("ResponseStarted", 101)])).unwrap();
         told.read(&path, "me");
         let row = told.row();
         assert_eq!((row.traffic.watches_open, row.traffic.watches_opened, row.follows), (2, 2, Some(2)));
-        assert_eq!(told.weighed(true, false), Asked::Else);
+        assert_eq!(told.weighed(true, false), Requested::Else);
         assert_eq!(
             told.kinds.iter().map(|(kind, verbs)| (kind.as_str(), verbs.len())).collect::<Vec<_>>(),
             [("leases.coordination.k8s.io", 1)]
@@ -409,7 +410,7 @@ mod tests {
         };
         let list = line("me", "list", "ResponseComplete", 200, "allow") + "\n";
         let clock = Clock::default();
-        let mut told = Told::default();
+        let mut told = AuditedRequests::default();
         std::fs::write(&path, &list).unwrap();
         told.read(&path, "me");
         std::fs::write(&path, list.repeat(2)).unwrap();

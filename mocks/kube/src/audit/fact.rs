@@ -81,7 +81,7 @@ pub struct About {
 
 /// The parameters in the path and query of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestParameters {
     /// `list`, `watch`, `get`, `create`, `update`, `patch`, `delete` or `deletecollection`; empty if the path is not a
     /// resource.
     pub verb: &'static str,
@@ -129,16 +129,16 @@ pub(crate) struct Following {
 pub(crate) struct OwnConnection(Arc<UserAudit>);
 
 impl RequestFact {
-    pub fn asked(&self) -> Asked {
+    pub fn parameters(&self) -> RequestParameters {
         let record = &self.record;
-        let Some(target) = Target::parse(&record.path) else { return Asked::default() };
+        let Some(target) = Target::parse(&record.path) else { return RequestParameters::default() };
         let query = Query::parse(&record.query).unwrap_or_default();
         let named = target.name.is_some();
         let resource = match target.group.as_str() {
             "" => target.plural,
             group => format!("{}.{group}", target.plural),
         };
-        Asked {
+        RequestParameters {
             verb: verb_of(&record.method, query.watch, named).unwrap_or_default(),
             resource,
             namespace: target.namespace,
@@ -214,7 +214,7 @@ impl Following {
         let number = log.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let about = About::default();
         let fact = RequestFact { number, record: record.clone(), about, ended: None, objects_us: None, said: None };
-        if let Some(resource) = Some(fact.asked().resource).filter(|resource| !resource.is_empty()) {
+        if let Some(resource) = Some(fact.parameters().resource).filter(|resource| !resource.is_empty()) {
             log.begun(resource);
         }
         Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))

@@ -1,6 +1,6 @@
 //! A request as a fault sees it, and the effects of faults on its answer.
 //!
-//! Owns [`Asked`] and [`Injection`]; the server carries out the effects. A request without a fault has the default
+//! Owns [`RequestFacts`] and [`Injection`]; the server carries out the effects. A request without a fault has the default
 //! [`Injection`], which costs nothing.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{ActiveFault, ErrorBody, Fault, Form, On};
 
 /// One request for a resource, before it is answered.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct RequestFacts<'a> {
     pub user: &'a Arc<str>,
     /// The full name of the resource, such as `packages.longhaul.dev`.
     pub resource: &'a Arc<str>,
@@ -102,7 +102,7 @@ pub struct Refusal {
     pub body: ErrorBody,
 }
 
-impl Asked<'_> {
+impl RequestFacts<'_> {
     /// Whether a fault's keys choose this request; the user is not checked.
     pub fn concerns(&self, fault: &Fault) -> bool {
         fault.on().has(self.on) && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)

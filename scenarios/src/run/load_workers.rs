@@ -13,7 +13,7 @@ use loadgen::admission::{self, Image, Plan, Target};
 
 use super::plane::HARNESS;
 use super::world::World;
-use crate::load::workers::job::{self, Job, Place};
+use crate::load::workers::job::{self, Job, JobSettings};
 use crate::load::workers::{Assigned, Workers};
 use crate::load::{self, Webhook};
 use crate::scenario::{ControlPlaneKind, Scenario};
@@ -22,7 +22,7 @@ use crate::scenario::{ControlPlaneKind, Scenario};
 const BESIDES: Duration = Duration::from_mins(20);
 
 /// Started workers that have no share of the plan yet.
-pub(super) struct Crew {
+pub(super) struct WaitingWorkers {
     workers: Workers,
     seed: u64,
     length: Duration,
@@ -50,13 +50,13 @@ fn kubectl() -> Result<PathBuf> {
 }
 
 /// The text about workers in the printed plan; `None` without workers.
-pub(super) fn planned(scenario: &Scenario) -> Option<String> {
+pub(super) fn plan_text(scenario: &Scenario) -> Option<String> {
     let wanted = scenario.admission.as_ref()?.workers.as_ref()?;
     let place = if scenario.control_plane.kind.has_nodes() { "Pods of one Job" } else { "processes of this machine" };
     Some(format!("{} workers send it: {place}", wanted.count))
 }
 
-impl Crew {
+impl WaitingWorkers {
     /// Starts the workers, if the scenario has any.
     pub(super) async fn open(scenario: &Scenario, world: &World) -> Result<Option<Self>> {
         let Some(wanted) = scenario.admission.as_ref().and_then(|config| config.workers.as_ref()) else {
@@ -93,7 +93,7 @@ async fn pods(scenario: &Scenario, world: &World, nodes: Nodes<'_>, wanted: &adm
         nodes.load(job::own_image().await?).await.context("failed to load the image of the workers")?;
         job::OWN_IMAGE.to_owned()
     };
-    let place = Place {
+    let place = JobSettings {
         kubectl,
         kubeconfig: world.write("workers.kubeconfig", &kubeconfig)?,
         namespace: None,
