@@ -29,6 +29,7 @@ mod reference;
 mod schedule;
 mod trial;
 mod undisturbed;
+pub(crate) mod webhook;
 
 use confirm::{Confirmed, References, all_signs, confirm, story};
 use disturb::{Disturbance, HOLD_MS};
@@ -62,6 +63,8 @@ pub(crate) struct Choice {
     pub(crate) jobs: usize,
     /// Arguments for each run.
     pub(crate) arguments: Vec<String>,
+    /// Whether the subject has webhooks that a run can start and ask.
+    pub(crate) asks: bool,
     /// Whether trials may change the program's clock.
     pub(crate) clock: bool,
     /// Whether the program's clock is faster than real time.
@@ -75,7 +78,13 @@ pub(crate) struct Choice {
 pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn Fn(String) + Sync)) -> Result<Hunt> {
     let began = Instant::now();
     let started_at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let operations = Operations::of(&choice.file).map_err(|why| anyhow::anyhow!("{}: {why}", choice.path))?;
+    let is_webhook = webhook::is_alone(&choice.file);
+    let operations = Operations::of(&choice.file);
+    let operations = if is_webhook {
+        operations.unwrap_or_default()
+    } else {
+        operations.map_err(|why| anyhow::anyhow!("{}: {why}", choice.path))?
+    };
     let player = Player {
         path: choice.path.clone(),
         file: choice.file.clone(),
@@ -100,15 +109,22 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
         findings: Vec::new(),
         reference: Baseline::default(),
         coverage: Coverage::default(),
+        webhooks: None,
         notes: Vec::new(),
     };
-    say(format!("{REFERENCES} plays of {} objects without disturbances …", player.operations.resource()));
-    match Box::pin(references(&player, say)).await {
+    Box::pin(webhook::ask(choice, stop, &mut result, say)).await;
+    let known = if is_webhook {
+        Ok(None)
+    } else {
+        say(format!("{REFERENCES} plays of {} objects without disturbances …", player.operations.resource()));
+        Box::pin(references(&player, say)).await
+    };
+    match known {
         Ok(Some(known)) => {
             result.reference = baseline(&known.reference);
             let failed = known.failed.iter();
             result.notes.extend(failed.map(|why| format!("A play without disturbances failed: {why}")));
-            result.findings = known.findings.iter().map(|sign| undisturbed(sign, &known)).collect();
+            result.findings.extend(known.findings.iter().map(|sign| undisturbed(sign, &known)));
             let player = Arc::new(player);
             Box::pin(search(choice, &player, known, began, &mut result, say)).await;
         }
