@@ -39,7 +39,7 @@ pub struct Hunt {
     pub findings: Vec<Found>,
     pub reference: Baseline,
     pub coverage: Coverage,
-    /// What the webhooks of the subject were asked; absent if it has none.
+    /// The questions to the webhooks of the subject; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhooks: Option<Webhooks>,
     /// Restrictions of the hunt, each a sentence.

@@ -131,7 +131,7 @@ impl Play<'_> {
         let known = self.bed.settled_writes().await;
         let chained = chain(&self.bed, asking, hooks, questions).await?;
         let Some(known) = known else {
-            self.note("the subject kept writing by itself, so writes on dry runs were not judged".to_owned());
+            self.note("the subject kept writing by itself, so writes on dry runs were not judged");
             return Ok(chained);
         };
         let written = self.bed.writes_soon().await;
@@ -161,7 +161,7 @@ impl Play<'_> {
                 self.report.unanswered += 1;
                 if self.report.unanswered == 1 {
                     let About { webhook, question, .. } = &ask.about;
-                    self.note(format!("{webhook} gave no valid answer on a quiet system: {question}: {why}"));
+                    self.note(&format!("{webhook} gave no valid answer on a quiet system: {question}: {why}"));
                 }
             }
         }
@@ -207,7 +207,11 @@ impl Play<'_> {
                     None
                 }
                 Condition::Together => {
+                    // Denials are rare, and an answer that is shared shows only beside another one.
+                    let is_denied = |number: &usize| asked[*number].1.given().is_some_and(|given| !given.allowed);
+                    let denied: Vec<usize> = order.iter().copied().filter(is_denied).collect();
                     order = order.repeat(TIMES);
+                    order.extend(denied.repeat(TIMES));
                     order.shuffle(&mut rng);
                     parallel = SIDE_BY_SIDE;
                     None
@@ -242,7 +246,7 @@ impl Play<'_> {
             let ended = fault.is_some() && self.bed.exited().is_some();
             if ended {
                 // A program may end if its API server fails, for example because it loses its Lease.
-                self.note(format!("the subject ended while {}", condition.phrase().trim_start_matches("while ")));
+                self.note(&format!("the subject ended while {}", condition.phrase().trim_start_matches("while ")));
                 self.bed.restart().await.context("the subject could not be started again")?;
                 asking = self.bed.asking(SIDE_BY_SIDE)?;
             } else if self.is_gone(condition.phrase()) {
@@ -270,7 +274,7 @@ impl Play<'_> {
             }
         }
         if let Some(example) = example.filter(|_| !condition.excuses_denials()) {
-            self.note(format!(
+            self.note(&format!(
                 "{unanswered} questions had no valid answer {}, for example {example}",
                 condition.phrase()
             ));
@@ -292,8 +296,8 @@ impl Play<'_> {
         true
     }
 
-    fn note(&mut self, text: String) {
-        self.report.notes.push(format!("{}.", crate::hunt::webhook::answer::shortened(&text)));
+    fn note(&mut self, text: &str) {
+        self.report.notes.push(format!("{}.", crate::hunt::webhook::answer::shortened(text)));
     }
 }
 

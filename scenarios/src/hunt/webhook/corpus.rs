@@ -191,7 +191,9 @@ mod tests {
     fn questions_are_bounded_and_repeatable() {
         let all = [Operation::Create, Operation::Update, Operation::Delete];
         let mut kinds = built_in::kinds(None);
-        kinds.iter_mut().for_each(|kind| kind.operations = all.to_vec());
+        for kind in &mut kinds {
+            kind.operations = all.to_vec();
+        }
         let one = questions(&kinds, 7);
         assert_eq!(one, questions(&kinds, 7));
         assert_ne!(one, questions(&kinds, 8));

@@ -112,6 +112,18 @@ impl Opinions<'_, '_> {
 }
 
 impl Opinions<'_, '_> {
+    /// The object as the first mutating webhook sees it, and whether the API server accepts it. Only mutating webhooks
+    /// see an object that is not valid.
+    async fn shown(&mut self, question: &Question) -> Result<(Value, bool)> {
+        let raw = placed(question, question.object.clone());
+        let Ok(completed) = self.of(question, &question.object).await? else { return Ok((raw, false)) };
+        let completed = bare(completed);
+        // The API server refuses an object with fields that it generates after the mutating webhooks, such as the
+        // selector of a Job.
+        let is_accepted = self.of(question, &completed).await?.is_ok();
+        Ok((if is_accepted { completed } else { raw }, true))
+    }
+
     /// The refusal of the last object, with the first webhook after which the object is refused.
     async fn refusal(&mut self, question: &Question, steps: &[(About, Value)]) -> Result<Option<(About, String)>> {
         let Some((_, last)) = steps.last() else { return Ok(None) };
@@ -177,15 +189,7 @@ async fn one(
         Value::Null
     };
     let is_deletion = question.operation == Operation::Delete;
-    let (mut object, mut is_valid) = if is_deletion {
-        (Value::Null, true)
-    } else {
-        match opinions.of(question, &question.object).await? {
-            Ok(object) => (bare(object), true),
-            // Only the mutating webhooks see such an object.
-            Err(_) => (placed(question, question.object.clone()), false),
-        }
-    };
+    let (mut object, mut is_valid) = if is_deletion { (Value::Null, true) } else { opinions.shown(question).await? };
     if is_stored && !is_deletion {
         object = stored(&object, 1);
     }

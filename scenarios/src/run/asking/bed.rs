@@ -138,7 +138,7 @@ impl<'a> Bed<'a> {
         let user = self.world.plane.subject();
         let (written, _) = mock.server.take_writes();
         let own = written.into_iter().filter(|write| &*write.user == user);
-        let own = own.filter(|write| !is_ignored(&write.resource.to_string()));
+        let own = own.filter(|write| !is_ignored(&write.resource));
         own.map(|write| {
             let sub = if write.subresource.is_empty() { String::new() } else { format!("/{}", write.subresource) };
             format!("{} of {}{sub}", write.verb.text(), write.resource)

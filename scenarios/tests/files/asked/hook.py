@@ -83,8 +83,9 @@ def mutated(response, cache):
 
 def labelled(response, cache):
     labels = (cache.get("metadata") or {}).get("labels") or {}
-    if BUG == "undoes" and labels.get("owner") != "you":
-        return patched(response, add("/metadata/labels", {**labels, "owner": "you"}))
+    if BUG == "undoes":
+        you = add("/metadata/labels", {**labels, "owner": "you"})
+        return response if labels.get("owner") == "you" else patched(response, you)
     if "kind" in labels:
         return response
     return patched(response, add("/metadata/labels", {**labels, "kind": "cache"}))
