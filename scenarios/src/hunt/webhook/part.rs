@@ -210,7 +210,8 @@ fn scenario(file: &Map<String, Value>) -> Map<String, Value> {
         admission["objects"] = objects;
     }
     scenario.insert("admission".to_owned(), admission);
-    scenario.insert("phases".to_owned(), json!({"warmUp": "1s", "steady": "1m", "drain": "1s"}));
+    // No phase is played; `rate: auto` needs a long warm-up.
+    scenario.insert("phases".to_owned(), json!({"warmUp": "10s", "steady": "1m", "drain": "1s"}));
     scenario
 }
 
@@ -232,9 +233,15 @@ mod tests {
         let own = json!({"command": {"run": ["./hook"], "role": "webhook", "serves": {"path": "/mutate"}}});
         let both = json!({"command": {"run": ["./manager"], "role": "both", "serves": {"path": "/mutate"}}, "witness": {"kind": "status"}});
         let script = json!({"resource": "configmaps/v1", "template": {"kind": "ConfigMap"}, "steps": [{"at": "1s", "create": "x"}]});
-        for text in [json!({"subject": own}), json!({"subject": both, "script": script})] {
+        let churn = json!({"resource": "configmaps/v1", "population": 5, "rate": "auto"});
+        let all = [
+            json!({"subject": own}),
+            json!({"subject": both, "script": script}),
+            json!({"subject": both, "churn": churn}),
+        ];
+        for text in all {
             let scenario = scenario(&file(&text));
-            assert_eq!(scenario.contains_key("churn"), text["script"].is_object());
+            assert_eq!(scenario.contains_key("churn"), text.as_object().unwrap().len() > 1);
             let text = Value::Object(scenario).to_string();
             let read = crate::scenario::Source::parse(&text, "play", Path::new("."));
             let scenario = read.unwrap_or_else(|error| panic!("{error}")).scenario;
