@@ -6,6 +6,7 @@
 
 mod answer;
 mod answers;
+mod asking;
 pub mod attack;
 pub mod attack_plan;
 #[doc(hidden)]
@@ -30,6 +31,7 @@ pub mod through;
 mod truth;
 
 pub use answers::{Answer, Answers, Tells};
+pub use asking::{Asking, Reviewed};
 pub use config::{
     Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, HIGHEST_WORKERS, Through,
     Workers,

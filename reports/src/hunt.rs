@@ -39,6 +39,9 @@ pub struct Hunt {
     pub findings: Vec<Found>,
     pub reference: Baseline,
     pub coverage: Coverage,
+    /// The questions to the webhooks of the subject; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhooks: Option<Webhooks>,
     /// Restrictions of the hunt, each a sentence.
     pub notes: Vec<String>,
 }
@@ -100,6 +103,30 @@ pub struct Coverage {
     pub unconfirmed: u32,
 }
 
+/// The questions to the subject's webhooks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhooks {
+    /// The paths of the webhooks.
+    pub asked: Vec<String>,
+    /// The kinds of objects in the questions.
+    pub kinds: Vec<String>,
+    /// Number of different questions.
+    pub questions: u32,
+    /// Number of quiet answers that allow the request.
+    pub allowed: u32,
+    /// Number of quiet answers that deny the request.
+    pub denied: u32,
+    /// Number of questions without a valid answer on a quiet system.
+    pub unanswered: u32,
+    /// Each condition with its number of compared answers, and of questions without a valid answer.
+    pub conditions: Vec<(String, u32, u32)>,
+    /// Parts of answers that differ on a quiet system and are not compared.
+    pub masked: Vec<String>,
+    /// Signs that no replay showed again.
+    pub unconfirmed: u32,
+}
+
 /// One finding: one cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -135,6 +162,8 @@ pub struct Found {
 pub enum What {
     /// A judge found a broken budget, or the subject exited.
     Judge,
+    /// A webhook answered differently without a reason, or in a way that no webhook may answer.
+    Answer,
     /// More objects at one moment than in any reference.
     Most,
     /// More creations than in any reference.
@@ -204,6 +233,7 @@ impl Sign {
         let (happened, expected) = (&self.happened, &self.expected);
         match self.what {
             What::Judge => format!("{}: {happened}", self.subject),
+            What::Answer => format!("{object}: {happened}; {expected}."),
             What::Made | What::Deleted | What::Most => {
                 format!("{plural}: {happened}; without the disturbance {expected}.")
             }
@@ -227,7 +257,9 @@ impl Sign {
 impl Hunt {
     /// Exit 0 nothing found, 1 findings, 2 too little was tried, 3 no search was possible.
     pub fn exit_code(&self) -> u8 {
-        let tried_all = self.coverage.singles.0 >= self.coverage.singles.1 && self.coverage.singles.1 > 0;
+        let (tried, all) = self.coverage.singles;
+        // A subject that only answers reviews has no disturbances.
+        let tried_all = tried >= all && (all > 0 || self.webhooks.is_some());
         match () {
             () if !self.findings.is_empty() => exit::FAIL,
             () if matches!(self.ending, Ending::Stopped { .. }) => exit::INVALID,
@@ -248,7 +280,17 @@ impl Hunt {
             0 => "No finding".to_owned(),
             count => crate::words::counted(count as u64, "finding"),
         };
-        format!("{found} in {trials}; {tried} of {all} single disturbances were tried.{interrupted}")
+        let asked = self.webhooks.as_ref().map(|webhooks| {
+            let questions = crate::words::counted(u64::from(webhooks.questions), "question");
+            format!("{questions} to {}", crate::words::counted(webhooks.asked.len() as u64, "webhook"))
+        });
+        match asked {
+            Some(asked) if all == 0 => format!("{found} in {asked}.{interrupted}"),
+            Some(asked) => format!(
+                "{found} in {asked} and {trials}; {tried} of {all} single disturbances were tried.{interrupted}"
+            ),
+            None => format!("{found} in {trials}; {tried} of {all} single disturbances were tried.{interrupted}"),
+        }
     }
 }
 
@@ -295,8 +337,25 @@ pub(crate) mod tests {
                 disturbances: vec![("hold own".to_owned(), 5, 4)],
                 ..Coverage::default()
             },
+            webhooks: None,
             notes: vec!["The clock was not changed.".to_owned()],
         }
+    }
+
+    /// The result of a subject that only answers reviews.
+    pub(crate) fn webhook() -> Hunt {
+        let webhooks = Webhooks {
+            asked: vec!["/mutate".to_owned(), "/validate".to_owned()],
+            kinds: vec!["Cache".to_owned()],
+            questions: 12,
+            allowed: 8,
+            denied: 2,
+            conditions: vec![("side by side".to_owned(), 40, 1)],
+            masked: vec!["/validate: the warnings".to_owned()],
+            ..Webhooks::default()
+        };
+        let (reference, coverage) = (Baseline::default(), Coverage::default());
+        Hunt { webhooks: Some(webhooks), reference, coverage, ..hunt(Vec::new()) }
     }
 
     pub(crate) fn found() -> Found {
@@ -334,6 +393,7 @@ pub(crate) mod tests {
         stopped.ending = Ending::Stopped { why: "it never settles.".to_owned() };
         assert_eq!(stopped.exit_code(), exit::INVALID);
         assert!(stopped.sentence().contains("it never settles"));
+        assert_eq!(webhook().exit_code(), exit::PASS, "a webhook alone has no disturbances");
         let interrupted = Hunt { ending: Ending::Interrupted, ..hunt(vec![found()]) };
         assert_eq!(interrupted.exit_code(), exit::FAIL, "findings so far count");
     }
@@ -343,6 +403,8 @@ pub(crate) mod tests {
         let mut other = sign();
         other.object = Some("default/b".to_owned());
         assert!(sign().is_like(&other));
+        let answer = Sign { what: What::Answer, object: Some("/validate: Cache CREATE".to_owned()), ..sign() };
+        assert_eq!(answer.sentence(), "/validate: Cache CREATE: absent; <time>.");
         other.field = None;
         assert!(!sign().is_like(&other));
         let wanted = "caches default/a: status.created is absent at the end; without the disturbance <time>.";

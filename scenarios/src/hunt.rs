@@ -31,6 +31,7 @@ pub(crate) mod schedule;
 mod story;
 mod trial;
 mod undisturbed;
+pub(crate) mod webhook;
 
 use confirm::{Confirmed, References, all_signs, confirm};
 use disturb::{Disturbance, Fits, HOLD_MS, Kind};
@@ -64,6 +65,8 @@ pub(crate) struct Choice {
     pub(crate) jobs: usize,
     /// Arguments for each run.
     pub(crate) arguments: Vec<String>,
+    /// Whether the subject has webhooks that a run can start and ask.
+    pub(crate) asks: bool,
     /// Whether trials may change the program's clock.
     pub(crate) clock: bool,
     /// Whether the program's clock is faster than real time.
@@ -77,7 +80,13 @@ pub(crate) struct Choice {
 pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn Fn(String) + Sync)) -> Result<Hunt> {
     let began = Instant::now();
     let started_at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let operations = Operations::of(&choice.file).map_err(|why| anyhow::anyhow!("{}: {why}", choice.path))?;
+    let is_webhook = webhook::is_alone(&choice.file);
+    let operations = Operations::of(&choice.file);
+    let operations = if is_webhook {
+        operations.unwrap_or_default()
+    } else {
+        operations.map_err(|why| anyhow::anyhow!("{}: {why}", choice.path))?
+    };
     let player = Player {
         path: choice.path.clone(),
         file: choice.file.clone(),
@@ -102,21 +111,34 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
         findings: Vec::new(),
         reference: Baseline::default(),
         coverage: Coverage::default(),
+        webhooks: None,
         notes: Vec::new(),
     };
-    say(format!("{REFERENCES} plays of {} objects without disturbances …", player.operations.resource()));
-    match Box::pin(references(&player, say)).await {
+    Box::pin(webhook::ask(choice, stop, &mut result, say)).await;
+    let known = if is_webhook {
+        Ok(None)
+    } else {
+        say(format!("{REFERENCES} plays of {} objects without disturbances …", player.operations.resource()));
+        Box::pin(references(&player, say)).await
+    };
+    match known {
         Ok(Some(known)) => {
             result.reference = baseline(&known.reference);
             let failed = known.failed.iter();
             result.notes.extend(failed.map(|why| format!("A play without disturbances failed: {why}")));
             let of_sign = |sign| undisturbed(sign, &known, &player.operations);
-            result.findings = known.findings.iter().map(of_sign).collect();
+            result.findings.extend(known.findings.iter().map(of_sign));
             let player = Arc::new(player);
             Box::pin(search(choice, &player, known, began, &mut result, say)).await;
         }
         Ok(None) => {}
-        Err(why) => result.ending = Ending::Stopped { why },
+        Err(stopped) => {
+            if let Some(known) = &stopped.known {
+                let of_sign = |sign| undisturbed(sign, known, &player.operations);
+                result.findings.extend(known.findings.iter().map(of_sign));
+            }
+            result.ending = Ending::Stopped { why: stopped.why };
+        }
     }
     if stop.is_cancelled() {
         result.ending = Ending::Interrupted;

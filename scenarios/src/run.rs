@@ -17,6 +17,7 @@ use crate::scenario::Source;
 mod account;
 mod alerts;
 mod arrival;
+mod asking;
 mod attach;
 mod attacks;
 mod audit;
@@ -77,6 +78,7 @@ mod wake;
 mod window;
 mod world;
 
+pub(crate) use asking::ask;
 pub(crate) use conversion::{conversion_path, converting, empty_conversion};
 pub(crate) use endpoint::Endpoint;
 pub(crate) use install::Api;

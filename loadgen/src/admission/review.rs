@@ -53,7 +53,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    pub(super) fn name(self) -> &'static str {
+    /// The operation as in a review: `CREATE`.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
@@ -62,7 +63,7 @@ impl Operation {
     }
 
     /// The operation as the first part of its options' kind, such as `Create` in `CreateOptions`.
-    pub(super) fn verb(self) -> &'static str {
+    pub fn verb(self) -> &'static str {
         match self {
             Self::Create => "Create",
             Self::Update => "Update",

@@ -8,17 +8,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
-use http::{Method, Request};
 use serde_json::Value;
 
+use super::Error;
+use super::asking::Asking;
 use super::load::Target;
 use super::plan::Plan;
 use super::review::Template;
-use super::{Error, answer};
 use crate::failure::Failure;
 use crate::seed::{self, UID_LEN};
-use crate::wire::{Body, Endpoint, Http1, Progress, Tls};
 
 /// The timeout of each request, which is the longest timeout of a webhook.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -45,7 +43,7 @@ impl Plan {
         if corpus.sequences().next().is_none() {
             return Ok(self);
         }
-        let asking = Asking::new(target)?;
+        let asking = Asking::new(target, CONNECTIONS)?;
         let mut changed = Vec::new();
         // The stored form of each object that a webhook changed at its creation, by the first review of the creation.
         let mut created: BTreeMap<u32, Value> = BTreeMap::new();
@@ -65,7 +63,7 @@ impl Plan {
                 let now = object.as_ref().map(|object| template.now(object, old.as_ref()));
                 let shown = now.as_ref().unwrap_or(template);
                 if template.mutating
-                    && let Ok(verdict) = asking.ask(&corpus.paths()[template.path], shown).await
+                    && let Ok(verdict) = ask(&asking, &corpus.paths()[template.path], shown).await
                     && let Some(patch) = verdict.patch
                 {
                     let mut after = shown.object();
@@ -90,12 +88,12 @@ impl Plan {
     ///
     /// Returns an error if the target is not valid, or the plan contains no request.
     pub async fn first_said(&self, target: &Target) -> Result<FirstAnswer, Error> {
-        let asking = Asking::new(target)?;
+        let asking = Asking::new(target, CONNECTIONS)?;
         let Some((_, request)) = self.clone().requests().next() else {
             return Err(Error::Config { key: "rate", problem: "makes no request".to_owned() });
         };
         let template = self.corpus().template(request.template);
-        let answer = asking.ask(&self.corpus().paths()[template.path], template).await;
+        let answer = ask(&asking, &self.corpus().paths()[template.path], template).await;
         let (allowed, message) = match answer {
             Ok(verdict) => (Ok(verdict.allowed), verdict.message),
             Err(failure) => (Err(failure.text), String::new()),
@@ -126,44 +124,8 @@ fn with_system_fields(object: &Value, planned: &Value) -> Value {
     object
 }
 
-/// A separate connection for the requests before the load.
-struct Asking {
-    http: std::sync::Arc<Http1>,
-    authority: HeaderValue,
-    path: String,
-}
-
-impl Asking {
-    fn new(target: &Target) -> Result<Self, Error> {
-        let identity = target.client_certificate.as_ref();
-        let identity = identity.map(|identity| (&*identity.chain_pem, &*identity.key_pem));
-        let tls = Tls { alpn: b"http/1.1", resumption: false, identity, pace: target.pace };
-        let endpoint = Endpoint::with(&target.url, &target.server_name, &target.ca_pem, tls)?;
-        let (authority, path) = (endpoint.authority.to_string(), endpoint.path.to_string());
-        let authority = HeaderValue::try_from(authority).map_err(|_| Error::Config {
-            key: "url",
-            problem: "has characters that no HTTP header may have".to_owned(),
-        })?;
-        Ok(Self { http: Http1::new(endpoint, CONNECTIONS, CONNECTIONS), authority, path })
-    }
-
-    async fn ask(&self, path: &str, template: &Template) -> Result<go_rules::admission::Verdict, Failure> {
-        let mut rng = seed::stream(0, "settle");
-        let uid: [u8; UID_LEN] = seed::uid(&mut rng);
-        let mut request = Request::new(Body::new(template.with_uid(&uid)));
-        let path = if path.is_empty() { &self.path } else { path };
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = format!("{path}?timeout={}s", LIMIT.as_secs())
-            .parse()
-            .map_err(|error| Failure::invalid(format!("`{path}` is no path: {error}")))?;
-        let headers = request.headers_mut();
-        headers.insert(HOST, self.authority.clone());
-        headers.insert(USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let progress = Progress::default();
-        let answer = tokio::time::timeout(LIMIT, self.http.call(request, &progress)).await;
-        let answer = answer.unwrap_or_else(|_| Err(progress.timeout(LIMIT)))?;
-        answer::check(answer.seen(), &uid, template.mutating)
-    }
+/// The webhook's answer to the review of a template.
+async fn ask(asking: &Asking, path: &str, template: &Template) -> Result<go_rules::admission::Verdict, Failure> {
+    let uid: [u8; UID_LEN] = seed::uid(&mut seed::stream(0, "settle"));
+    asking.send(path, template.with_uid(&uid), &uid, template.mutating, LIMIT).await
 }

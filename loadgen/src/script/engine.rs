@@ -285,7 +285,7 @@ impl Writer {
     }
 
     /// Creates an object. For `recreate`, waits while a finalizer holds the deleted object. `None` if another client created an
-    /// object of the same name first: that is an act of the subject, which a judge decides, and no failure of the script.
+    /// object of the same name first, or if the finalizers stay: that is an act of the subject, which a judge decides, and no failure of the script.
     async fn create(
         &self,
         verb: Verb,
@@ -303,8 +303,9 @@ impl Writer {
             if existing.metadata().is_ok_and(|metadata| target.deleted.as_ref() != Some(&metadata.uid)) {
                 return Ok(None);
             }
+            // Its finalizers may never go, which is a fact about the subject as well.
             if Instant::now() >= limit {
-                return Ok(Some(reply));
+                return Ok(None);
             }
             tokio::time::sleep(FINALIZERS_POLL).await;
         }

@@ -16,8 +16,58 @@ use crate::words::{count, counted, millis, whole};
 /// The columns of the table of disturbances.
 pub(crate) const DISTURBANCE_HEADS: [&str; 3] = ["disturbance", "trials", "with an effect"];
 
+/// The columns of the table of conditions under which webhooks were asked.
+pub(crate) const CONDITION_HEADS: [&str; 3] = ["condition", "answers compared", "without a valid answer"];
+
+/// The questions to the subject's webhooks, as sentences; empty if it has none.
+pub(crate) fn asked(hunt: &Hunt) -> Vec<String> {
+    let Some(webhooks) = &hunt.webhooks else { return Vec::new() };
+    let number = |number: u32, word: &str| counted(u64::from(number), word);
+    let mut lines = vec![
+        format!(
+            "{} about {} were asked of {}.",
+            number(webhooks.questions, "question"),
+            webhooks.kinds.join(", "),
+            webhooks.asked.join(", ")
+        ),
+        format!(
+            "On a quiet system {} allowed and {} denied the request; {} questions had no valid answer.",
+            number(webhooks.allowed, "answer"),
+            count(u64::from(webhooks.denied)),
+            count(u64::from(webhooks.unanswered))
+        ),
+    ];
+    if webhooks.denied == 0 {
+        lines.push(
+            "No question was denied, so a webhook that allows too much would not show. A sample that must be refused helps.".to_owned(),
+        );
+    }
+    if !webhooks.masked.is_empty() {
+        let masked = count(webhooks.masked.len() as u64);
+        lines.push(format!("{masked} parts of answers differ on a quiet system and were not compared."));
+    }
+    if webhooks.unconfirmed > 0 {
+        lines.push(format!("{} signs of webhooks were not seen again.", webhooks.unconfirmed));
+    }
+    lines
+}
+
+/// The rows of the table of conditions.
+pub(crate) fn conditions(hunt: &Hunt) -> Vec<[String; 3]> {
+    let rows = hunt.webhooks.iter().flat_map(|webhooks| &webhooks.conditions);
+    rows.map(|(name, compared, none)| [name.clone(), count(u64::from(*compared)), count(u64::from(*none))]).collect()
+}
+
+/// Whether the subject only answers reviews, so that no trial was played.
+pub(crate) fn is_webhook(hunt: &Hunt) -> bool {
+    hunt.webhooks.is_some() && hunt.coverage.singles.1 == 0 && hunt.coverage.trials == 0
+}
+
 /// The coverage, as sentences.
 pub(crate) fn covered(hunt: &Hunt) -> Vec<String> {
+    if is_webhook(hunt) {
+        return asked(hunt);
+    }
     let Coverage { trials, without_effect, broken, singles, pairs, others, shapes, unconfirmed, .. } = &hunt.coverage;
     let reference = &hunt.reference;
     let time = millis(whole(hunt.seconds * 1000.0));
@@ -61,6 +111,7 @@ pub(crate) fn covered(hunt: &Hunt) -> Vec<String> {
     } else if hunt.ending == Ending::Done && *trials > 0 {
         lines.push("A longer hunt would try more combinations.".to_owned());
     }
+    lines.extend(asked(hunt));
     lines
 }
 
@@ -134,8 +185,14 @@ pub fn hunt_markdown(hunt: &Hunt) -> String {
     for line in covered(hunt).iter().chain(&hunt.notes) {
         let _ = writeln!(text, "- {}", escaped(line));
     }
-    let rows = disturbances(hunt).into_iter().map(|row| row.map(|cell| escaped(&cell)));
-    let _ = writeln!(text, "\n{}\nRepeat: {}", table::markdown(DISTURBANCE_HEADS, rows), code(&hunt.repeat));
+    let cells = |rows: Vec<[String; 3]>| rows.into_iter().map(|row| row.map(|cell| escaped(&cell)));
+    if hunt.webhooks.is_some() {
+        let _ = writeln!(text, "\n{}", table::markdown(CONDITION_HEADS, cells(conditions(hunt))));
+    }
+    if !is_webhook(hunt) {
+        let _ = writeln!(text, "\n{}", table::markdown(DISTURBANCE_HEADS, cells(disturbances(hunt))));
+    }
+    let _ = writeln!(text, "Repeat: {}", code(&hunt.repeat));
     text
 }
 
@@ -162,7 +219,8 @@ pub fn hunt_junit(hunt: &Hunt) -> Result<String, Error> {
     } else {
         TestCaseStatus::success()
     };
-    let mut case = TestCase::new("all single disturbances were tried", status);
+    let what = if is_webhook(hunt) { "all questions were asked" } else { "all single disturbances were tried" };
+    let mut case = TestCase::new(what, status);
     case.set_classname(format!("longhaul.hunt.{}", hunt.scenario));
     suite.add_test_case(case);
     let mut report = Report::new("longhaul");
@@ -174,7 +232,7 @@ pub fn hunt_junit(hunt: &Hunt) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hunt::tests::{found, hunt};
+    use crate::hunt::tests::{found, hunt, webhook};
 
     #[test]
     fn findings_come_first_in_every_form() {
@@ -197,6 +255,22 @@ mod tests {
         assert!(!hunt_text(&hunt).contains('\u{1b}'));
         let markdown = hunt_markdown(&hunt);
         assert!(!markdown.contains("<b>") && !markdown.contains('\u{1b}'), "{markdown}");
+    }
+
+    /// The result of a subject that only answers reviews has no words about trials.
+    #[test]
+    fn a_webhook_has_questions_instead_of_trials() {
+        let mut hunt = webhook();
+        let text = hunt_text(&hunt);
+        assert!(text.contains("12 questions about Cache were asked of /mutate, /validate."), "{text}");
+        assert!(text.contains("No finding in 12 questions to 2 webhooks.") && !text.contains("trial"), "{text}");
+        let markdown = hunt_markdown(&hunt);
+        assert!(markdown.contains("| side by side | 40 | 1 |") && !markdown.contains("disturbance"), "{markdown}");
+        assert!(hunt_junit(&hunt).unwrap().contains("all questions were asked"));
+        if let Some(webhooks) = &mut hunt.webhooks {
+            webhooks.denied = 0;
+        }
+        assert!(hunt_text(&hunt).contains("No question was denied"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use units::Span;
 use crate::hunt::files::FILES;
 use crate::hunt::{Choice, hunt};
 use crate::out::{err, out};
-use crate::scenario::{ControlPlaneKind, Outside, Source};
+use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source};
 use crate::signals::stoppable;
 
 /// Default time of a hunt.
@@ -115,6 +115,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         PathBuf::from("runs").join(format!("{now}-hunt"))
     });
     crate::private::folder(&out, "--output")?;
+    let asks = asks(scenario);
     let command = scenario.subject.command().map(|command| command.run.clone()).unwrap_or_default();
     Ok(Choice {
         path,
@@ -126,11 +127,19 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         trials: arguments.trials,
         jobs,
         arguments: every,
+        asks,
         clock: !arguments.no_clock,
         is_hurried: arguments.clock_rate.unwrap_or(scenario.clock_rate()) > 1,
         repeat: repeat(arguments),
         out,
     })
+}
+
+/// Whether the subject has webhooks that a run can start and ask. The service answers reviews in scenarios that send some.
+fn asks(scenario: &Scenario) -> bool {
+    let profile = scenario.subject.profile();
+    let reviews = if profile.is_service { scenario.admission.is_some() } else { profile.role.is_some() };
+    reviews && scenario.subject.serves() && profile.is_started && !profile.needs_node
 }
 
 /// The keys of the subject's `command`; a list of words becomes `run`.

@@ -97,6 +97,9 @@ pub(super) struct Arguments {
     /// The file for the audit of the run. `hunt` uses this.
     #[arg(long, value_name = "FILE", hide = true)]
     audit: Option<PathBuf>,
+    /// Ask the subject's webhooks instead of a run: the folder has a plan and gets a report. `hunt` uses this.
+    #[arg(long, value_name = "DIR", hide = true)]
+    ask: Option<PathBuf>,
     /// Do not print the progress line.
     #[arg(long, short)]
     quiet: bool,
@@ -212,6 +215,10 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
         super::block_on(tokio::task::LocalSet::new().run_until(Box::pin(bugs::all(prepared, arguments))))?
     } else {
         let options = prepared(arguments, chosen_source(arguments)?)?;
+        if let Some(folder) = &arguments.ask {
+            super::block_on(run::ask(&options, folder))?;
+            return Ok(exit::PASS);
+        }
         if arguments.is_story(&options.source.scenario) {
             super::block_on(bugs::one(options, arguments))?
         } else {

@@ -22,7 +22,7 @@ const RETURNS: &str = "hunt-b";
 const GOES: &str = "hunt-c";
 
 /// The operations of a hunt, and how much of them a trial keeps.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Operations {
     script: Map<String, Value>,
     /// Whether the user wrote the script; then its steps stay as they are.

@@ -84,7 +84,7 @@ fn expected(sign: &Sign) -> Option<Value> {
         expected["object"] = name.into();
     }
     match sign.what {
-        What::Judge => return None,
+        What::Judge | What::Answer => return None,
         What::Made => expected["created"] = sign.most?.into(),
         What::Deleted => expected["deleted"] = sign.most?.into(),
         What::Most => expected["most"] = sign.most?.into(),

@@ -36,8 +36,36 @@ pub(super) struct Known {
     pub(super) quiet_ms: u64,
 }
 
-/// Plays the references. `None` after an interruption; the error says why no search is possible, and what would help.
-pub(super) async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -> Result<Option<Known>, String> {
+/// Why no search is possible, and what would help.
+pub(super) struct Stopped {
+    pub(super) why: String,
+    /// The plays, if judges may have found a reason in them.
+    pub(super) known: Option<Box<Known>>,
+}
+
+impl From<String> for Stopped {
+    fn from(why: String) -> Self {
+        Self { why, known: None }
+    }
+}
+
+impl Known {
+    fn of(reference: Reference, plays: Vec<Played>, failed: Vec<String>, quiet_ms: u64) -> Self {
+        let mut known = Self { reference, findings: Vec::new(), times: Vec::new(), plays, failed, quiet_ms };
+        for sign in known.plays.iter().flat_map(|played| &played.judged) {
+            if let Some(place) = known.findings.iter().position(|one| one.is_like(sign)) {
+                known.times[place] += 1;
+            } else {
+                known.findings.push(sign.clone());
+                known.times.push(1);
+            }
+        }
+        known
+    }
+}
+
+/// Plays the references. `None` after an interruption.
+pub(super) async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -> Result<Option<Known>, Stopped> {
     let mut quiet_ms = QUIET_MS;
     loop {
         let Some((plays, failed)) = undisturbed_plays(player, quiet_ms, say).await? else { return Ok(None) };
@@ -48,10 +76,12 @@ pub(super) async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -
             continue;
         }
         if let Some(writes) = restless {
-            return Err(format!(
+            let why = format!(
                 "the subject never settles: {writes} in the last second of each play. A longer quiet, another sample, or the missing \
                  program beside it (`--beside`) may help."
-            ));
+            );
+            let known = Known::of(Reference::default(), plays, failed, quiet_ms);
+            return Err(Stopped { why, known: Some(Box::new(known)) });
         }
         let audits: Vec<audit::Audit> = plays.iter().map(|played| played.audit.clone()).collect();
         let reference = Reference::of(&audits);
@@ -59,13 +89,14 @@ pub(super) async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -
             return Err(
                 "the subject writes nothing that every play has, so there is nothing to disturb. Another sample, or the missing program \
                  beside it (`--beside`), may help."
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
         }
         if reference.is_empty() {
-            return Err(
-                "the plays differ in everything, so nothing can be compared. A longer quiet may help.".to_owned()
-            );
+            return Err("the plays differ in everything, so nothing can be compared. A longer quiet may help."
+                .to_owned()
+                .into());
         }
         say(format!(
             "{} points, {} objects at the end, {} fields differ between plays and are not compared",
@@ -73,15 +104,7 @@ pub(super) async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -
             reference.objects.len(),
             reference.masked.len()
         ));
-        let mut known = Known { reference, findings: Vec::new(), times: Vec::new(), plays, failed, quiet_ms };
-        for sign in known.plays.iter().flat_map(|played| &played.judged) {
-            if let Some(place) = known.findings.iter().position(|one| one.is_like(sign)) {
-                known.times[place] += 1;
-            } else {
-                known.findings.push(sign.clone());
-                known.times.push(1);
-            }
-        }
+        let known = Known::of(reference, plays, failed, quiet_ms);
         return Ok(Some(known));
     }
 }

@@ -140,6 +140,15 @@ impl Registration {
         self.is_own
     }
 
+    /// All webhooks as their configurations have them, each with the fact whether it may change objects.
+    pub(super) fn raw(&self) -> Vec<(bool, Value)> {
+        let of = |one: &Configured| {
+            let hooks = one.object["webhooks"].as_array().cloned().unwrap_or_default();
+            hooks.into_iter().map(|hook| (one.mutating, hook)).collect::<Vec<_>>()
+        };
+        self.configurations.iter().flat_map(of).collect()
+    }
+
     fn hooks(&self) -> impl Iterator<Item = Hook<'_>> {
         self.configurations.iter().flat_map(|one| {
             let hooks = one.object["webhooks"].as_array().into_iter().flatten();
