@@ -79,6 +79,7 @@ impl Suite {
             reference: Baseline::default(),
             coverage: Coverage::default(),
             notes: Vec::new(),
+            webhooks: None,
         };
         let mut course = Course {
             suite: self,

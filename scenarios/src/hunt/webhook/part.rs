@@ -132,7 +132,9 @@ fn found(shown: &Shown, odds: Odds, choice: &Choice) -> Found {
         shown_by: shown.conditions.clone(),
         trials: odds.plays + 1,
         odds,
+        healing: Vec::new(),
         story,
+        without: Vec::new(),
         scenario: None,
         play: None,
     }

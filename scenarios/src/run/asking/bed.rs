@@ -12,10 +12,10 @@ use mock_faults::{Fault, FaultId};
 use crate::hunt::audit::is_ignored;
 use crate::hunt::webhook::answer::shortened;
 use crate::run::attach::Who;
+use crate::run::audited::AuditedRequests;
 use crate::run::ready::wait_until_ready;
 use crate::run::registration::Registration;
 use crate::run::start::{self, Prepared, SubjectPlan};
-use crate::run::told::Told;
 use crate::run::world::World;
 use crate::run::{Options, install};
 use crate::scenario::Scenario;
@@ -69,7 +69,7 @@ impl<'a> Bed<'a> {
 
     async fn ready(&self) -> Result<()> {
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
-        let (plane, mut asked) = (&self.world.plane, Told::new(self.scenario));
+        let (plane, mut asked) = (&self.world.plane, AuditedRequests::new(self.scenario));
         let exits = async {
             loop {
                 if let Some(exit) = self.processes.lock().await.exited() {
@@ -79,7 +79,7 @@ impl<'a> Bed<'a> {
             }
         };
         tokio::select! {
-            waited = wait_until_ready(self.plan.ready.clone(), deadline, || asked.asked(plane)) => waited,
+            waited = wait_until_ready(self.plan.ready.clone(), deadline, || asked.requests_so_far(plane)) => waited,
             exit = exits => bail!("it exited before it was ready ({exit})"),
         }
     }
