@@ -127,7 +127,7 @@ pub(crate) fn shown(found: &Found) -> String {
         [] => "no disturbance is needed".to_owned(),
         names => format!("shown by: {}", names.join(", ")),
     };
-    let healing: String = found.healing.iter().map(|healed| format!(" {healed}")).collect();
+    let healing = found.healing.iter().fold(String::new(), |text, healed| text + " " + healed);
     format!("{}; {by}.{healing}", found.odds.words())
 }
 

@@ -77,7 +77,9 @@ fn leaves(object: &Value, prefixes: &BTreeSet<&str>) -> Leaves {
     let mut leaves = Leaves::new();
     walk(&object, String::new(), &mut leaves);
     if !prefixes.is_empty() {
-        leaves.values_mut().for_each(|value| mask(value, prefixes));
+        for value in leaves.values_mut() {
+            mask(value, prefixes);
+        }
     }
     leaves
 }

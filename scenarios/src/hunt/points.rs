@@ -74,11 +74,11 @@ pub(crate) fn counted(audit: &Audit) -> BTreeMap<Signature, u64> {
 
 /// The points that all references have, the most frequent first, and the number of signatures that only some have.
 pub(crate) fn points(references: &[Audit]) -> (Vec<Point>, usize) {
-    shared_by(references.iter().map(counted).collect())
+    shared_by(&references.iter().map(counted).collect::<Vec<_>>())
 }
 
 /// The points that all plays have, from the number of writes by signature of each play.
-pub(crate) fn shared_by(plays: Vec<BTreeMap<Signature, u64>>) -> (Vec<Point>, usize) {
+pub(crate) fn shared_by(plays: &[BTreeMap<Signature, u64>]) -> (Vec<Point>, usize) {
     let Some(first) = plays.first() else { return (Vec::new(), 0) };
     let least = |signature: &Signature| plays.iter().map(|play| play.get(signature).copied().unwrap_or(0)).min();
     let mut all: Vec<(u64, Point)> = Vec::new();

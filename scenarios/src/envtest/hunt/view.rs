@@ -78,7 +78,7 @@ impl View {
 
 /// The points that all runs have, and the number of kinds of writes that only some have.
 pub(super) fn shared(views: &[View]) -> (Vec<Point>, usize) {
-    shared_by(views.iter().map(|view| view.writes.clone()).collect())
+    shared_by(&views.iter().map(|view| view.writes.clone()).collect::<Vec<_>>())
 }
 
 /// The kind of a request, and whether it is a watch. The verb of a read is empty. `None` if the path names no resource.
