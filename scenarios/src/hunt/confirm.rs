@@ -146,7 +146,7 @@ pub(crate) async fn confirm(
     Some(best)
 }
 
-/// Events that make the end correct in spite of the disturbance: one more change, or a restart. Nothing is said of a
+/// Events that make the end correct in spite of the disturbance: one more change, or a restart. None for a
 /// sign that is no difference at the end or that most plays do not show, or if the time of the hunt is over.
 async fn healing(
     player: &Player,
