@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -65,6 +65,8 @@ pub struct Script {
 struct Shared {
     counts: Mutex<Counts>,
     refused: Mutex<Option<Error>>,
+    /// Whether no further write begins, so that none waits for finalizers.
+    is_over: AtomicBool,
     record: Option<Mutex<Record>>,
 }
 
@@ -193,6 +195,7 @@ impl Workload for Worker {
 
     fn close(&mut self) {
         self.is_over = true;
+        self.writer.shared.is_over.store(true, Ordering::Relaxed);
         self.waiting.clear();
     }
 
@@ -304,7 +307,7 @@ impl Writer {
                 return Ok(None);
             }
             // Its finalizers may never go, which is a fact about the subject as well.
-            if Instant::now() >= limit {
+            if Instant::now() >= limit || self.shared.is_over.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             tokio::time::sleep(FINALIZERS_POLL).await;

@@ -107,6 +107,21 @@ async fn a_recreation_that_another_client_makes_first_does_not_end_the_script() 
     assert_eq!((counts.deleted, counts.created, counts.others_first, counts.failed), (1, 0, 1, 0));
 }
 
+/// The end of the script does not wait for finalizers that nobody removes.
+#[tokio::test]
+async fn a_recreation_behind_finalizers_ends_with_the_script() {
+    let kube = Kube::start().await;
+    kube.state.lock().finalizer = Some(usize::MAX);
+    let mut script = Script::start(plan(r#"{"at": "0s", "recreate": "a"}"#), &kube.api()).await.unwrap();
+    script.begin(Instant::now());
+    until("the object is deleted", || script.counts().deleted == 1).await;
+    let began = Instant::now();
+    script.stop(Duration::from_mins(1)).await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(script.refused().is_none(), "{:?}", script.refused());
+    assert_eq!(script.counts().others_first, 1);
+}
+
 /// A step whose object another client has deleted does not end the script.
 #[tokio::test]
 async fn an_object_that_another_client_deletes_does_not_end_the_script() {
