@@ -71,7 +71,7 @@ fn are_found(mistakes: &[(&str, &str)]) {
 
 #[test]
 #[ignore = "slow"]
-fn an_answer_that_changes_without_a_reason_is_found() {
+fn nightly_an_answer_that_changes_without_a_reason_is_found() {
     are_found(&[
         ("fails-open", "/validate verdict"),
         ("shared", "/validate verdict"),
@@ -82,7 +82,7 @@ fn an_answer_that_changes_without_a_reason_is_found() {
 
 #[test]
 #[ignore = "slow"]
-fn an_answer_that_no_webhook_may_give_is_found() {
+fn nightly_an_answer_that_no_webhook_may_give_is_found() {
     are_found(&[
         ("twice", "/mutate not idempotent"),
         ("undoes", "/mutate patch undone"),
