@@ -97,11 +97,13 @@ async fn a_recreation_that_another_client_makes_first_does_not_end_the_script() 
         .unwrap();
     let filled = kube.state.lock().log.len();
     kube.state.lock().delay = Duration::from_millis(100);
-    script.begin(Instant::now());
+    let began = Instant::now();
+    script.begin(began);
     until("the object is deleted", || calls(&kube, filled) == ["DELETE a"]).await;
     let again = serde_json::json!({"metadata": {"name": "a", "namespace": "lab"}});
     kube.state.lock().call("POST", "/api/v1/namespaces/lab/configmaps", &again);
     until("the script went on", || script.counts().updated == 1).await;
+    assert!(began.elapsed() < Duration::from_secs(10), "it does not wait as for finalizers: {:?}", began.elapsed());
     assert!(script.refused().is_none(), "{:?}", script.refused());
     let counts = script.counts();
     assert_eq!((counts.deleted, counts.created, counts.others_first, counts.failed), (1, 0, 1, 0));

@@ -93,7 +93,10 @@ impl Suite {
             was_ended: false,
             result,
         };
-        course.search(limits).await?;
+        // An error in the middle, such as a full disk, must not hide the findings so far.
+        if let Err(error) = course.search(limits).await {
+            course.result.ending = Ending::Stopped { why: format!("{error:#}.") };
+        }
         let folder = self.runs.join(format!("{}-hunt", now.strftime("%Y%m%dT%H%M%SZ")));
         course.end(&folder)
     }
@@ -341,9 +344,9 @@ impl Course<'_> {
         self.result.coverage.shapes = u32::try_from(self.shapes.len()).unwrap_or(u32::MAX);
         let rows = self.disturbances.iter().map(|(name, (trials, hits))| ((*name).to_owned(), *trials, *hits));
         self.result.coverage.disturbances = rows.collect();
+        out!("{}", reports::render::hunt_text(&self.result).trim_end());
         std::fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
         crate::hunt::files::write(folder, &self.result)?;
-        out!("{}", reports::render::hunt_text(&self.result).trim_end());
         let page: PathBuf = folder.join(crate::hunt::files::FILES[0]);
         out!("page: {}", page.display());
         Ok(self.result.exit_code())

@@ -188,9 +188,9 @@ impl Reader {
     }
 
     /// Compares the objects that the control plane lists with the objects that the subject knows. An endpoint or the
-    /// children of the subject show which objects it knows. Without both, the objects of `told` count as known: `told`
-    /// has the last observation of each object.
-    pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
+    /// children of the subject show which objects it knows. Without both, the objects in `observed` count as known, each
+    /// with its last observation.
+    pub(super) fn compare(&self, reading: &Reading, observed: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();
         let mut state = EndState {
@@ -224,11 +224,13 @@ impl Reader {
                 }
             }
             IdeaSource::Told => {
-                let told = || told.into_iter().filter(|told| self.is_churned(&told.resource)).map(believed).collect();
+                let observed = || {
+                    observed.into_iter().filter(|observed| self.is_churned(&observed.resource)).map(believed).collect()
+                };
                 match (&self.pointer, &self.partial) {
                     (Some(path), _) => take(&mut state, items, &Read::Objects(compare::by_generation(items, path))),
                     (None, Some(why)) => state.unread = Some(why.clone()),
-                    (None, None) => take(&mut state, items, &Read::Objects(told())),
+                    (None, None) => take(&mut state, items, &Read::Objects(observed())),
                 }
             }
         }
