@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use units::{Bytes, Span};
 
 use super::{Error, Names};
@@ -35,7 +36,7 @@ pub struct Config {
     /// The contents of the objects, as in `churn.template`. `${revision}` is the number of the write. The annotation
     /// `longhaul.dev/payload` gets that number and the step's `text` and `size`, so that every write makes a new
     /// version.
-    pub template: Option<serde_json::Value>,
+    pub template: Option<Value>,
     /// JSON pointers of the fields that an update changes, as in `churn.vary`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
@@ -47,7 +48,7 @@ pub struct Config {
     pub namespace: String,
     /// Additional objects that exist before all others, as in `churn.with`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub with: Vec<serde_json::Value>,
+    pub with: Vec<Value>,
     /// Objects that exist before the subject starts.
     #[serde(default)]
     pub objects: Vec<String>,
@@ -90,6 +91,9 @@ pub struct Step {
     pub text: Option<String>,
     /// The size of the contents, at most `1MiB`. Default: a few bytes.
     pub size: Option<Bytes>,
+    /// A merge patch (RFC 7386) of the objects' contents, such as `{spec: {replicas: 0}}`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub set: Map<String, Value>,
     /// Labels that the objects of the step get, for `deleteCollection`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -192,7 +196,7 @@ impl Step {
             return refuse(key(".times"), "an object can be deleted once: leave it out");
         }
         if verb == Verb::Delete && self.has_content() {
-            return refuse(key(""), "`text`, `size` and `labels` have no meaning for `delete`");
+            return refuse(key(""), "`text`, `size`, `set` and `labels` have no meaning for `delete`");
         }
         if self.size.is_some_and(|size| size.0 > SIZE_MAX) {
             return refuse(key(".size"), "Kubernetes refuses such objects: write at most `1MiB`");
@@ -210,13 +214,16 @@ impl Step {
             );
         }
         if self.times() > 1 || self.has_content() {
-            return refuse(key(""), "`times`, `text`, `size` and `labels` have no meaning for `deleteCollection`");
+            return refuse(
+                key(""),
+                "`times`, `text`, `size`, `set` and `labels` have no meaning for `deleteCollection`",
+            );
         }
         self.resource.as_deref().map_or(Ok(()), |text| resource(&key(".resource"), text))
     }
 
     fn has_content(&self) -> bool {
-        self.text.is_some() || self.size.is_some() || !self.labels.is_empty()
+        self.text.is_some() || self.size.is_some() || !self.labels.is_empty() || !self.set.is_empty()
     }
 
     fn verbs(&self) -> Vec<(Verb, &[String])> {

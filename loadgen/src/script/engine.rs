@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -279,7 +279,7 @@ impl Writer {
                 let number = self.number.fetch_add(1, Ordering::Relaxed) + 1 + u64::from(u32::MAX);
                 let content = Content { labels: &step.labels, seed: self.plan.seed(), number, text, bytes };
                 let look = Look { resource: &resource, template: template.as_ref() };
-                let target = Target { look, name: &name, judged, deleted: deleted.take() };
+                let target = Target { look, name: &name, set: &step.set, judged, deleted: deleted.take() };
                 let written = self.write(*call, target, content).await;
                 deleted = written.map_err(|failure| refused(&names.join(", "), failure))?;
             }
@@ -316,16 +316,22 @@ impl Writer {
 
     /// Makes a write. Returns the uid of the object that the write deleted.
     async fn write(&self, verb: Verb, target: Target<'_>, content: Content<'_>) -> Result<Option<String>, Failure> {
-        let Target { look, name, judged, .. } = target;
+        let Target { look, name, set, judged, .. } = target;
         let namespace = &self.plan.config().namespace;
         let collection = look.resource.path_in(namespace);
         let path = format!("{collection}/{name}");
         self.shared.counts.lock().planned += 1;
         let (method, reply) = match verb {
             Verb::Create | Verb::Recreate => {
-                ("POST", self.create(verb, &collection, &target, &look.create(namespace, name, content)).await)
+                let mut object = look.create(namespace, name, content);
+                json_patch::merge(&mut object, &Value::Object(set.clone()));
+                ("POST", self.create(verb, &collection, &target, &object).await)
             }
-            Verb::Update => ("PATCH", self.client.merge(&path, &look.update(namespace, name, content)).await.map(Some)),
+            Verb::Update => {
+                let mut patch = look.update(namespace, name, content);
+                set_in(&mut patch, set);
+                ("PATCH", self.client.merge(&path, &patch).await.map(Some))
+            }
             Verb::Delete | Verb::DeleteCollection => ("DELETE", self.client.delete(&path).await.map(Some)),
         };
         // An object of the script that is not there was deleted by another client: a judge decides whether that was right.
@@ -396,6 +402,8 @@ impl Writer {
 struct Target<'a> {
     look: Look<'a>,
     name: &'a str,
+    /// A merge patch of the contents.
+    set: &'a Map<String, Value>,
     /// Whether the object belongs to the script's own resource.
     judged: bool,
     /// The uid of the object that a recreation has just deleted.
@@ -407,6 +415,16 @@ impl Shared {
         if let Some(record) = &self.record {
             let write = write();
             record.lock().note(write);
+        }
+    }
+}
+
+/// Adds the fields that a step sets to a merge patch. A null stays, because it removes the field.
+fn set_in(patch: &mut Value, set: &Map<String, Value>) {
+    for (key, value) in set {
+        match value {
+            Value::Object(below) if patch[key].is_object() => set_in(&mut patch[key], below),
+            _ => patch[key] = value.clone(),
         }
     }
 }
