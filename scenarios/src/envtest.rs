@@ -97,6 +97,8 @@ enum How {
     Told,
     /// A repetition, with its output in a file of the record.
     Again,
+    /// A trial of a hunt, which is ended after this time.
+    Trial(Duration),
     WithoutFaults,
 }
 
@@ -108,6 +110,8 @@ struct Played {
     /// The suite's own exit code.
     suites: u8,
     was_ended: bool,
+    /// Whether the suite was ended because it did not end in time.
+    hung: bool,
     /// Whether a fault had hits, or the run had no faults.
     is_disturbed: bool,
     began: jiff::Timestamp,
@@ -163,7 +167,7 @@ impl Suite {
         let version = std::env::var(FABRIC8_VERSION).unwrap_or_default();
         links(LinkFolder::At(&install::layout(programs.path(), &version)))?;
         let started = Instant::now();
-        let (status, was_ended) = self.run(programs.path(), &record, how, signals).await?;
+        let (status, was_ended, hung) = self.run(programs.path(), &record, how, signals).await?;
         let took = started.elapsed();
         // Only faults that the user wrote must have hits: most random faults are planned after the end of the suite.
         let ledger = Ledger::read(&record, &self.results, &session.faults, &self.manager)?;
@@ -171,7 +175,7 @@ impl Suite {
         let suites = code_of(status);
         let code = if suites == exit::PASS && self.judged && !is_plain { ledger.exit_code() } else { suites };
         let is_disturbed = is_plain || !self.has_faults() || ledger.hits > 0;
-        let played = Played { seed, code, suites, was_ended, is_disturbed, began, took, ledger, record };
+        let played = Played { seed, code, suites, was_ended, hung, is_disturbed, began, took, ledger, record };
         page::write(self, &played, &[])?;
         if how == How::Told && self.folder.is_none() {
             self.tell(&played);
@@ -198,9 +202,16 @@ impl Suite {
         anyhow::bail!("{} has too many records of one second", self.runs.display())
     }
 
-    /// Starts the suite and waits for it. Returns the suite's status, and whether a signal came. The suite uses the
-    /// input and output of this process, or writes to files of the record.
-    async fn run(&self, programs: &Path, record: &Path, how: How, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
+    /// Starts the suite and waits for it. Returns the suite's status, whether a signal came, and whether the suite was
+    /// ended because it took too long. The suite uses the input and output of this process, or writes to files of the
+    /// record.
+    async fn run(
+        &self,
+        programs: &Path,
+        record: &Path,
+        how: How,
+        signals: &mut Signals,
+    ) -> Result<(ExitStatus, bool, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
         suite.args(words).env(SESSION, record.join(SESSION_FILE)).env("KUBEBUILDER_ASSETS", programs);
@@ -225,16 +236,17 @@ impl Suite {
         for (variable, name) in variables.into_iter().zip(mock_envtest::PROGRAMS) {
             suite.env(variable, programs.join(name));
         }
-        let mut was_ended = false;
+        let (mut was_ended, mut hung) = (false, false);
         let mut running = suite.spawn().with_context(|| format!("failed to start `{program}`"))?;
-        let limit = tokio::time::sleep(LIMIT);
+        let limit = tokio::time::sleep(if let How::Trial(limit) = how { limit } else { LIMIT });
         tokio::pin!(limit);
         loop {
             let signal = tokio::select! {
-                status = running.wait() => return Ok((status.context("failed to wait for the suite")?, was_ended)),
+                status = running.wait() => return Ok((status.context("failed to wait for the suite")?, was_ended, hung)),
                 signal = signals.next() => Some(signal),
                 () = &mut limit, if is_group && !limit.is_elapsed() => None,
             };
+            hung |= signal.is_none();
             let is_second = signal.is_some() && std::mem::replace(&mut was_ended, true);
             let pid = running.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
             if let Some(group) = pid.filter(|_| is_group) {

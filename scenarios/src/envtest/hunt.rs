@@ -33,6 +33,11 @@ const TRIES: u32 = 2;
 const HOLD_MS: u64 = 700;
 /// Maximum number of findings.
 const FINDINGS_MAX: usize = 20;
+/// A trial counts as hanging after so many times the longest run without disturbances, and this margin.
+const HANGS_AFTER: u32 = 5;
+const HANGS_MARGIN: Duration = Duration::from_secs(20);
+/// Maximum number of notes about trials that hung.
+const HUNG_MAX: u32 = 5;
 /// Interval of progress lines.
 const SAY_EVERY: Duration = Duration::from_secs(15);
 
@@ -53,6 +58,8 @@ struct Course<'a> {
     seed: u64,
     /// Tests that fail without disturbances, at least sometimes.
     flaky: BTreeSet<String>,
+    /// The longest time of a run without disturbances.
+    longest: Duration,
     shapes: BTreeSet<u64>,
     disturbances: BTreeMap<&'static str, (u32, u32)>,
     was_ended: bool,
@@ -88,6 +95,7 @@ impl Suite {
             ends: began + limits.lasts.0,
             seed: limits.seed,
             flaky: BTreeSet::new(),
+            longest: Duration::ZERO,
             shapes: BTreeSet::new(),
             disturbances: BTreeMap::new(),
             was_ended: false,
@@ -137,6 +145,10 @@ impl Course<'_> {
         while self.wants_more(limits) {
             let Some(planned) = search.next() else { break };
             let Some(view) = self.play(&planned.disturbances).await? else { break };
+            if view.hung {
+                self.hangs(&planned.disturbances);
+                continue;
+            }
             if self.learn(&planned, &view) {
                 search.is_new(&planned.disturbances);
             }
@@ -208,13 +220,32 @@ impl Course<'_> {
         for file in &suite.results {
             let _ = std::fs::remove_file(file);
         }
-        let how = if disturbances.is_empty() { How::WithoutFaults } else { How::Again };
+        let limit = self.longest * HANGS_AFTER + HANGS_MARGIN;
+        let how = if disturbances.is_empty() { How::WithoutFaults } else { How::Trial(limit) };
         let played = suite.play(self.seed, how, &mut self.signals).await?;
+        if disturbances.is_empty() {
+            self.longest = self.longest.max(played.took);
+        }
         let view = View::of(&played, &self.suite.manager);
         // A hunt plays a suite hundreds of times; the finding's command makes a record again.
         let _ = std::fs::remove_dir_all(&played.record);
         self.was_ended |= played.was_ended;
         if played.was_ended { Ok(None) } else { view.map(Some) }
+    }
+
+    /// Counts a trial whose suite did not end. Such a run says nothing about single tests, so the trial is not played
+    /// again.
+    fn hangs(&mut self, disturbances: &[Disturbance]) {
+        let coverage = &mut self.result.coverage;
+        coverage.trials += 1;
+        coverage.broken += 1;
+        let told: Vec<String> = disturbances.iter().map(Disturbance::describe).collect();
+        let limit = (self.longest * HANGS_AFTER + HANGS_MARGIN).as_secs();
+        let note = format!("The suite did not end within {limit} s. {}", told.join(" "));
+        err!("longhaul: {note}");
+        if coverage.broken <= HUNG_MAX {
+            self.result.notes.push(note);
+        }
     }
 
     /// Counts a trial, and returns whether its course is new.

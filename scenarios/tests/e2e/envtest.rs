@@ -102,6 +102,26 @@ fn nightly_a_hunt_finds_who_believes_a_cache_after_a_write() {
     code(runs.path(), &["--faults", faults.to_str().unwrap(), "--repeat", SEEDS], ["stale", "buggy"], 1);
 }
 
+/// A suite that hangs with disturbances only is ended, and the hunt goes on.
+#[test]
+#[ignore = "slow: Go builds controller-runtime the first time"]
+fn nightly_a_hunt_ends_a_suite_that_hangs() {
+    let Some(program) = program() else { return };
+    let runs = tempfile::tempdir().unwrap();
+    let suite = runs.path().join("suite.sh");
+    let script = format!(
+        "'{}' stale right || exit 1\nwhile ! grep -q '\"faults\": \\[\\]' \"${}\"; do sleep 1; done\n",
+        program.display(),
+        mock_envtest::SESSION
+    );
+    std::fs::write(&suite, script).unwrap();
+    let mut command = longhaul(&["envtest", "--hunt", "--trials", "2", "--for", "5m", "--", "sh"]);
+    let output = command.arg(&suite).current_dir(runs.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("2 trials") && said.contains("The suite did not end within"), "{said}");
+}
+
 #[test]
 #[ignore = "slow: Go builds controller-runtime the first time"]
 fn faults_show_who_forgets_a_refused_write() {

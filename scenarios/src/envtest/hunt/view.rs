@@ -24,6 +24,8 @@ const MESSAGE_MAX: usize = 300;
 pub(super) struct View {
     /// The exit code of the suite.
     pub(super) code: u8,
+    /// Whether the suite was ended because it did not end in time.
+    pub(super) hung: bool,
     /// The tests that failed, with their messages.
     pub(super) failed: BTreeMap<String, String>,
     /// The successful writes of the manager.
@@ -46,6 +48,7 @@ impl View {
         requests.retain(|request| is_of(manager, request));
         let mut view = Self::seen(&requests, &hits, played.ledger.began_us);
         view.code = played.suites;
+        view.hung = played.hung;
         for test in played.ledger.tests.iter().filter(|test| test.failed) {
             view.failed.insert(test.name.clone(), shortened(test.message.as_deref().unwrap_or("no message")));
         }
