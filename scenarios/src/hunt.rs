@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod audit;
+mod children;
 mod compare;
 mod confirm;
 pub(crate) mod disturb;
@@ -33,6 +34,7 @@ mod trial;
 mod undisturbed;
 pub(crate) mod webhook;
 
+use children::children;
 use confirm::{Confirmed, References, all_signs, confirm};
 use disturb::{Disturbance, Fits, HOLD_MS, Kind};
 use operations::Operations;
@@ -50,6 +52,9 @@ const CLOCK_FAILED_MAX: u32 = 2;
 const FINDINGS_MAX: usize = 20;
 /// Maximum number of course hashes that are remembered.
 const SHAPES_MAX: usize = 100_000;
+/// Time by which renewals of a Lease fail longer than the Lease lasts, and the longest such time, in milliseconds.
+const LEASE_MARGIN_MS: u64 = 300;
+const LEASE_MAX_MS: u64 = 4000;
 /// Interval of progress lines.
 const SAY_EVERY: Duration = Duration::from_secs(15);
 /// Settings from the command line.
@@ -69,8 +74,10 @@ pub(crate) struct Choice {
     pub(crate) asks: bool,
     /// Whether trials may change the program's clock.
     pub(crate) clock: bool,
-    /// Whether the program's clock is faster than real time.
-    pub(crate) is_hurried: bool,
+    /// How many times faster the program's clock is than real time.
+    pub(crate) clock_rate: u32,
+    /// An object as the user would create it, if the file or its definitions have one.
+    pub(crate) sample: Option<Value>,
     pub(crate) repeat: String,
     /// The folder for the result.
     pub(crate) out: PathBuf,
@@ -82,12 +89,15 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
     let started_at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let is_webhook = webhook::is_alone(&choice.file);
     let operations = Operations::of(&choice.file);
-    let operations = if is_webhook {
+    let mut operations = if is_webhook {
         operations.unwrap_or_default()
     } else {
         operations.map_err(|why| anyhow::anyhow!("{}: {why}", choice.path))?
     };
-    let player = Player {
+    if let Some(sample) = &choice.sample {
+        operations.scale_like(sample);
+    }
+    let mut player = Player {
         path: choice.path.clone(),
         file: choice.file.clone(),
         operations,
@@ -119,7 +129,7 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
         Ok(None)
     } else {
         say(format!("{REFERENCES} plays of {} objects without disturbances …", player.operations.resource()));
-        Box::pin(references(&player, say)).await
+        Box::pin(references(&mut player, say)).await
     };
     match known {
         Ok(Some(known)) => {
@@ -194,11 +204,15 @@ async fn search(
     say: &(dyn Fn(String) + Sync),
 ) {
     let Known { reference, findings, quiet_ms, plays, .. } = known;
+    let audits: Vec<&audit::Audit> = plays.iter().map(|played| &played.audit).collect();
     let kills = is_command(&choice.file);
     // Timeouts of minutes pass in seconds if the program's clock is faster, and only a long hold outlasts them.
-    let hold_ms = if choice.is_hurried { 2 * HOLD_MS } else { HOLD_MS };
+    let hold_ms = if choice.clock_rate > 1 { 2 * HOLD_MS } else { HOLD_MS };
     let processes = processes(&choice.file);
-    let fits = Fits { kills, clock: choice.clock && kills, requests: true, hold_ms, processes };
+    let children = children(&reference, &audits, &player.operations);
+    let lease_ms = lease(&audits, choice.clock_rate);
+    let clock = choice.clock && kills;
+    let fits = Fits { kills, clock, requests: true, hold_ms, children, lease_ms, processes };
     let search = Search::new(choice.seed, &reference.points, &reference.watched, &fits);
     let singles = u32::try_from(search.singles()).unwrap_or(u32::MAX);
     say(format!("{singles} single disturbances; {} trials at once …", choice.jobs));
@@ -402,6 +416,17 @@ impl Course<'_> {
             self.shapes.len()
         )
     }
+}
+
+/// The time after which the subject's leader has lost a Lease that it cannot renew, in milliseconds; `None` if it renews no
+/// Lease, or if this takes longer than a trial.
+fn lease(plays: &[&audit::Audit], clock_rate: u32) -> Option<u64> {
+    let play = plays.first()?;
+    let renews = play.writes.iter().any(|write| write.resource == disturb::LEASES);
+    let leases = play.objects.iter().filter(|one| renews && one.resource == disturb::LEASES);
+    let seconds = leases.filter_map(|lease| lease.object["spec"]["leaseDurationSeconds"].as_u64()).max()?;
+    let lost_ms = seconds * 1000 / u64::from(clock_rate.max(1)) + LEASE_MARGIN_MS;
+    (lost_ms <= LEASE_MAX_MS).then_some(lost_ms)
 }
 
 /// A number for the course of a play: its kinds of writes with their answers, and the objects at its end.

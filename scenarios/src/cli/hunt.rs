@@ -129,10 +129,18 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         arguments: every,
         asks,
         clock: !arguments.no_clock,
-        is_hurried: arguments.clock_rate.unwrap_or(scenario.clock_rate()) > 1,
+        clock_rate: arguments.clock_rate.unwrap_or(scenario.clock_rate()),
+        sample: sample(scenario),
         repeat: repeat(arguments),
         out,
     })
+}
+
+/// An object as the user would create it: the template of the load, or the first sample that the API must accept.
+fn sample(scenario: &Scenario) -> Option<Value> {
+    let churn = scenario.churn.first()?;
+    let accepted = churn.templates.iter().filter(|sample| sample.expect == loadgen::churn::Expect::Allowed);
+    churn.template.clone().or_else(|| accepted.into_iter().find_map(|sample| sample.object.clone()))
 }
 
 /// Whether the subject has webhooks that a run can start and ask. The service answers reviews in scenarios that send some.

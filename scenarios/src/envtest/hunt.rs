@@ -137,7 +137,15 @@ impl Course<'_> {
                 "The manager is not named, so only watches were disturbed: see `--manager-agent` and `--manager-user`.";
             self.result.notes.push(note.to_owned());
         }
-        let fits = Fits { kills: false, clock: false, requests, hold_ms: HOLD_MS, processes: Vec::new() };
+        let fits = Fits {
+            kills: false,
+            clock: false,
+            requests,
+            hold_ms: HOLD_MS,
+            children: Vec::new(),
+            lease_ms: None,
+            processes: Vec::new(),
+        };
         let mut search = Search::new(limits.seed, &points, &watched, &fits);
         self.result.coverage.singles.1 = u32::try_from(search.singles()).unwrap_or(u32::MAX);
         err!("longhaul: {} points, {} single disturbances", points.len(), search.singles());

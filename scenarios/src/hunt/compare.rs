@@ -17,8 +17,16 @@ const SIGNS_MAX: usize = 24;
 const VALUE_MAX: usize = 80;
 
 /// The judges whose findings count in a trial. Lags and missed versions are no bugs while events are held.
-const JUDGES: [&str; 7] =
-    ["writes.", "finalizers.", "objects.", "children.", "crashes.", "subject.exited", "admission.wrongVerdicts"];
+const JUDGES: [&str; 8] = [
+    "writes.",
+    "finalizers.",
+    "objects.",
+    "children.",
+    "crashes.",
+    "subject.exited",
+    "admission.wrongVerdicts",
+    "requests.hotLoop",
+];
 
 /// Whether a broken budget is a sign of a bug.
 pub(crate) fn is_judged(budget: &str) -> bool {

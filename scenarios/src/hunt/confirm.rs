@@ -50,7 +50,8 @@ pub(crate) struct Confirmed {
 }
 
 /// All signs of a play, the most telling first; signs that the references have as well are left out.
-/// A subject that was shown an old state may act on it once; then only the end and the judges count. A status may say how
+/// A subject that was shown an old state may act on it once, and a deleted child is made again; then only the end and
+/// the judges count. A status may say how
 /// long something has lasted, so after a jump of the clock no field counts.
 pub(crate) fn all_signs(
     reference: &Reference,
@@ -58,7 +59,7 @@ pub(crate) fn all_signs(
     played: &Played,
     disturbances: &[Disturbance],
 ) -> Vec<Sign> {
-    let is_old = disturbances.iter().any(|disturbance| disturbance.kind.is_old());
+    let is_old = disturbances.iter().any(|disturbance| disturbance.kind.is_judged_by_end());
     let is_later = disturbances.iter().any(|disturbance| disturbance.kind == Kind::Time);
     let mut all = played.judged.clone();
     all.extend(signs(reference, &played.audit));

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::children::Child;
 use super::points::Signature;
 
 /// How long events or requests are held, in milliseconds: longer than a reconcile and its first retries.
@@ -13,6 +14,8 @@ pub(crate) const HOLD_MS: u64 = 2000;
 pub(crate) const LATE_MS: u64 = 700;
 /// The age of an old state, in milliseconds.
 const AGE_MS: u64 = 1500;
+/// The resource of the objects with which replicas elect a leader.
+pub(crate) const LEASES: &str = "leases.coordination.k8s.io";
 
 /// A kind of disturbance.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,8 +42,18 @@ pub(crate) enum Kind {
     Conflict,
     /// The write is refused once with an error of the server.
     ServerError,
+    /// All such writes are refused for a while with a conflict.
+    Conflicts,
+    /// All such writes are refused for a while with an error of the server.
+    ServerErrors,
     /// All answers to such writes are slow.
     Slow,
+    /// Somebody else deletes the children.
+    ChildGone(Child),
+    /// Somebody else edits the children.
+    ChildEdited(Child),
+    /// The Lease cannot be renewed for so many milliseconds, so the leader loses it.
+    LeaseLost(u64),
     /// The process is killed after the write and starts again.
     Kill,
     /// One of several processes is killed after the write and starts again.
@@ -61,6 +74,11 @@ pub(crate) struct Fits {
     /// Whether the subject's requests are known, so that they can be disturbed as well as watches.
     pub(crate) requests: bool,
     pub(crate) hold_ms: u64,
+    /// The children that somebody else may delete or edit.
+    pub(crate) children: Vec<Child>,
+    /// The time after which a leader that cannot renew its Lease has lost it, in milliseconds; `None` if the subject has no
+    /// Lease, or if this takes too long.
+    pub(crate) lease_ms: Option<u64>,
     /// The names of the subject's processes, if there are several.
     pub(crate) processes: Vec<String>,
 }
@@ -90,7 +108,12 @@ impl Kind {
             Self::EventFirst => "event before answer",
             Self::Conflict => "conflict",
             Self::ServerError => "error of the server",
+            Self::Conflicts => "conflicts for a while",
+            Self::ServerErrors => "errors of the server for a while",
             Self::Slow => "slow answers",
+            Self::ChildGone(_) => "delete children",
+            Self::ChildEdited(_) => "edit children",
+            Self::LeaseLost(_) => "lose the Lease",
             Self::Kill => "stop after a write",
             Self::KillOne(_) => "stop one process",
             Self::KillOld => "go back in time",
@@ -107,9 +130,9 @@ impl Kind {
             let old = Self::OldList(point.resource.clone());
             kinds.extend([Self::HoldOwn, Self::Hide, Self::Replay, Self::EventFirst, old]);
         }
-        kinds.extend([Self::LoseAnswer, Self::AnswerTimeout, Self::ServerError, Self::Slow]);
+        kinds.extend([Self::LoseAnswer, Self::AnswerTimeout, Self::ServerError, Self::ServerErrors, Self::Slow]);
         if matches!(point.verb.as_str(), "update" | "patch") {
-            kinds.push(Self::Conflict);
+            kinds.extend([Self::Conflict, Self::Conflicts]);
         }
         kinds.extend(watched.iter().filter(|other| **other != point.resource).cloned().map(Self::HoldOther));
         kinds.extend(watched.iter().filter(|other| is_custom(other)).cloned().map(Self::Absent));
@@ -120,6 +143,11 @@ impl Kind {
         if clock {
             kinds.push(Self::Time);
         }
+        for child in fits.children.iter().filter(|child| child.created_by == *point) {
+            kinds.push(Self::ChildGone(child.clone()));
+            kinds.extend(child.edit.is_some().then(|| Self::ChildEdited(child.clone())));
+        }
+        kinds.extend(fits.lease_ms.filter(|_| kills).map(Self::LeaseLost));
         kinds.retain(|kind| requests || matches!(kind, Self::HoldOwn | Self::HoldOther(_) | Self::Replay));
         kinds
     }
@@ -141,21 +169,42 @@ impl Kind {
                 | Self::Hide
                 | Self::Absent(_)
                 | Self::OldList(_)
+                | Self::Conflicts
+                | Self::ServerErrors
                 | Self::Slow
                 | Self::EventFirst
         )
     }
 
-    /// Whether the subject may act on an old state. A correct subject may then make or delete an object once too often,
-    /// so only the end counts.
-    pub(crate) fn is_old(&self) -> bool {
-        matches!(self, Self::KillOld | Self::OldList(_))
+    /// Whether a correct subject makes or deletes further objects: it acts on an old state, or makes a deleted child
+    /// again. Then only the end counts.
+    pub(crate) fn is_judged_by_end(&self) -> bool {
+        matches!(self, Self::KillOld | Self::OldList(_) | Self::ChildGone(_) | Self::ChildEdited(_))
+    }
+
+    /// Whether the disturbance is at the last such write of a play: a later write of the same kind would hide that the
+    /// subject gave up.
+    pub(crate) fn is_at_last(&self) -> bool {
+        matches!(self, Self::Conflicts | Self::ServerErrors)
+    }
+
+    /// Whether the length of a hold is the length of the disturbance.
+    pub(crate) fn is_hold(&self) -> bool {
+        matches!(self, Self::HoldOwn | Self::HoldOther(_) | Self::Conflicts | Self::ServerErrors)
+    }
+
+    /// The children that the disturbance changes.
+    pub(crate) fn child(&self) -> Option<&Child> {
+        match self {
+            Self::ChildGone(child) | Self::ChildEdited(child) => Some(child),
+            _ => None,
+        }
     }
 
     /// Number of processes that the disturbance ends, for a subject with so many processes.
     pub(crate) fn ends(&self, processes: usize) -> usize {
         match self {
-            Self::Kill | Self::KillOld => processes,
+            Self::Kill | Self::KillOld | Self::LeaseLost(_) => processes,
             Self::KillOne(_) => 1,
             _ => 0,
         }
@@ -172,6 +221,7 @@ impl Disturbance {
         let hold = |resource: &str| json!({"name": "silent-watch", "resource": resource, "newStreams": "silent", "heals": true, "for": lasts, "when": before});
         let refused = |status: u16| json!({"name": "http-error", "resource": resource, "on": verb, "status": status, "count": 1, "when": before});
         let old = |resource: &str| json!({"name": "stale-view", "resource": resource, "age": format!("{AGE_MS}ms"), "for": lasts, "when": after});
+        let refused_for = |status: u16| json!({"name": "http-error", "resource": resource, "on": verb, "status": status, "for": lasts, "when": before});
         let kill = || json!({"name": "process-kill", "when": after});
         match kind {
             Kind::HoldOwn => vec![hold(resource)],
@@ -201,6 +251,13 @@ impl Disturbance {
             ],
             Kind::Conflict => vec![refused(409)],
             Kind::ServerError => vec![refused(500)],
+            Kind::Conflicts => vec![refused_for(409)],
+            Kind::ServerErrors => vec![refused_for(500)],
+            Kind::ChildGone(child) => vec![child.fault(None)],
+            Kind::ChildEdited(child) => vec![child.fault(child.edit.as_deref())],
+            Kind::LeaseLost(ms) => vec![
+                json!({"name": "http-error", "resource": LEASES, "on": ["update", "patch"], "status": 500, "for": format!("{ms}ms"), "when": after}),
+            ],
             Kind::Slow => vec![
                 json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": "300ms", "for": lasts, "when": before}),
             ],
@@ -246,6 +303,22 @@ impl Disturbance {
             Kind::EventFirst => format!("The answer to {at} arrives {ms} ms after its event: a slow connection."),
             Kind::Conflict => format!("{first} is refused once with 409: another writer was faster."),
             Kind::ServerError => format!("{first} is refused once with 500: etcd changes its leader."),
+            Kind::Conflicts => {
+                format!("From {at} on, such writes are refused with 409 for {ms} ms: other writers are faster.")
+            }
+            Kind::ServerErrors => {
+                format!("From {at} on, such writes are refused with 500 for {ms} ms: etcd has no leader.")
+            }
+            Kind::ChildGone(child) => {
+                format!("After the last operation, all {} are deleted: a user with kubectl.", child.plural())
+            }
+            Kind::ChildEdited(child) => {
+                let edit = child.edit.as_deref().unwrap_or_default();
+                format!("After the last operation, all {} are edited ({edit}): a user with kubectl.", child.plural())
+            }
+            Kind::LeaseLost(ms) => {
+                format!("After {at}, Leases cannot be renewed for {ms} ms: the leader loses its Lease.")
+            }
             Kind::Slow => format!("From {at} on, such answers take 300 ms for {ms} ms: a busy API server."),
             Kind::Kill => format!("The process is killed after {at} and starts again: out of memory."),
             Kind::KillOne(process) => {
@@ -271,11 +344,18 @@ pub(crate) mod tests {
 
     fn fits() -> Fits {
         let processes = vec!["a".to_owned(), "b".to_owned()];
-        Fits { kills: true, clock: true, requests: true, hold_ms: HOLD_MS, processes }
+        let children = vec![child()];
+        Fits { kills: true, clock: true, requests: true, hold_ms: HOLD_MS, children, lease_ms: Some(1500), processes }
     }
 
     pub(crate) fn point(verb: &str, resource: &str) -> Signature {
         Signature { verb: verb.to_owned(), resource: resource.to_owned(), ..Signature::default() }
+    }
+
+    pub(crate) fn child() -> Child {
+        let edit = Some(r#"{"spec":{"nodeName":"x"}}"#.to_owned());
+        let created_by = point("create", "pods");
+        Child { spelled: "pods/v1".to_owned(), created_by, each: 2, edit, later_ms: 3800 }
     }
 
     pub(crate) fn at(kind: Kind, verb: &str) -> Disturbance {
@@ -312,9 +392,10 @@ pub(crate) mod tests {
 
     #[test]
     fn only_what_can_be_seen_is_held() {
-        let weak = Fits { kills: false, clock: false, ..fits() };
+        let weak = Fits { kills: false, clock: false, children: Vec::new(), ..fits() };
         let kinds = Kind::fitting(&point("create", "pods"), &[], &weak);
-        assert_eq!(kinds, [Kind::LoseAnswer, Kind::AnswerTimeout, Kind::ServerError, Kind::Slow]);
+        let all = [Kind::LoseAnswer, Kind::AnswerTimeout, Kind::ServerError, Kind::ServerErrors, Kind::Slow];
+        assert_eq!(kinds, all);
         let watched = ["pods".to_owned(), "caches.example.com".to_owned()];
         let watches = Kind::fitting(&point("create", "pods"), &watched, &Fits { requests: false, ..fits() });
         assert_eq!(watches, [Kind::HoldOwn, Kind::Replay, Kind::HoldOther("caches.example.com".to_owned())]);

@@ -10,6 +10,9 @@ use super::audit::{Object, is_ignored};
 
 /// The value that stands for any time.
 pub(crate) const TIME: &str = "<time>";
+/// The field that says which spec a status is about, and the value that stands for the present one.
+const OBSERVED: &str = "status.observedGeneration";
+pub(crate) const GENERATION: &str = "<generation>";
 /// Metadata that differs in each play.
 const OF_PLAY: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
 /// Fields at any depth that count writes or name an object by its identity.
@@ -67,6 +70,7 @@ fn key(resource: &str, object: &Value) -> String {
 }
 
 fn leaves(object: &Value, prefixes: &BTreeSet<&str>) -> Leaves {
+    let observed = observed(object);
     let mut object = object.clone();
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.retain(|key, _| !OF_PLAY.contains(&key.as_str()));
@@ -76,12 +80,20 @@ fn leaves(object: &Value, prefixes: &BTreeSet<&str>) -> Leaves {
     }
     let mut leaves = Leaves::new();
     walk(&object, String::new(), &mut leaves);
+    leaves.extend(observed.map(|observed| (OBSERVED.to_owned(), observed.into())));
     if !prefixes.is_empty() {
         for value in leaves.values_mut() {
             mask(value, prefixes);
         }
     }
     leaves
+}
+
+/// Whether a status is about the present spec. The numbers count writes, so only their equality means something.
+fn observed(object: &Value) -> Option<&'static str> {
+    let (present, observed) =
+        (object["metadata"]["generation"].as_u64()?, object["status"]["observedGeneration"].as_u64()?);
+    Some(if present == observed { GENERATION } else { "an older generation" })
 }
 
 /// Replaces generated names in a text, or in the texts of a list. An object may name others that are gone.
@@ -180,6 +192,18 @@ mod tests {
         let leaves = &one["caches.x n/a"];
         assert_eq!(leaves["status.conditions[A].at"], TIME);
         assert_eq!(leaves["metadata.finalizers"], json!(["x", "y"]));
+    }
+
+    /// A status about an older spec is a difference, and the number of the generation is none.
+    #[test]
+    fn a_status_about_an_older_spec_is_a_difference() {
+        let play = |generation: u64, observed: u64| {
+            let metadata = json!({"name": "a", "namespace": "n", "generation": generation});
+            objects(&[object("caches.x", json!({"metadata": metadata, "status": {"observedGeneration": observed}}))])
+        };
+        assert_eq!(play(3, 3), play(5, 5));
+        assert_ne!(play(5, 5), play(5, 4));
+        assert_eq!(play(5, 5)["caches.x n/a"][OBSERVED], GENERATION);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Owns how the operations follow from a scenario's load, and their times. The operations are a `script`, so a finding
 //! is an ordinary scenario. Does no I/O.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 /// Length of the warm-up and of the steady phase, in milliseconds: all operations and every disturbance end in it.
@@ -12,6 +14,8 @@ const STEADY_MS: u64 = 6800;
 pub(crate) const QUIET_MS: u64 = 4000;
 /// The times of changes of an object, in milliseconds. The last one comes late, so that a long hold sees it.
 const CHANGES_MS: [u64; 4] = [1200, 1800, 2400, 3900];
+/// Fields of a spec that have a number of replicas.
+const REPLICAS: [&str; 6] = ["replicas", "instances", "size", "nodes", "members", "count"];
 /// The time of the change after all disturbances, in milliseconds.
 const LATE_CHANGE_MS: u64 = 6900;
 /// The object that stays: what goes wrong with it is there at the end.
@@ -20,6 +24,10 @@ const STAYS: &str = "hunt-a";
 const RETURNS: &str = "hunt-b";
 /// The object that is deleted.
 const GOES: &str = "hunt-c";
+/// The object that is scaled to zero.
+const SCALED: &str = "hunt-d";
+/// The name of objects that the subject has nothing to do with.
+const BYSTANDER: &str = "hunt-bystander";
 
 /// The operations of a hunt, and how much of them a trial keeps.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,9 +37,12 @@ pub(crate) struct Operations {
     is_own: bool,
     /// The last time of a step that the user wrote, in milliseconds.
     loaded_ms: u64,
+    /// The merge patch that scales an object to zero; empty if the objects have no number of replicas.
+    zero: Map<String, Value>,
 }
 
 /// The operations of one trial, which shrinking makes fewer.
+#[expect(clippy::struct_excessive_bools, reason = "each operation is there or not")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Extent {
     /// Number of changes of the object that stays.
@@ -40,12 +51,15 @@ pub(crate) struct Extent {
     pub(crate) returns: bool,
     /// Whether another object is deleted.
     pub(crate) goes: bool,
+    /// Whether another object is scaled to zero, if the objects have a number of replicas.
+    pub(crate) scaled: bool,
     /// Whether the object that stays changes once more after all disturbances.
     pub(crate) late: bool,
 }
 
 impl Extent {
-    pub(crate) const ALL: Self = Self { changes: CHANGES_MS.len(), returns: true, goes: true, late: false };
+    pub(crate) const ALL: Self =
+        Self { changes: CHANGES_MS.len(), returns: true, goes: true, scaled: true, late: false };
 
     /// The extents with one operation less, the largest step first.
     pub(crate) fn smaller(self) -> Vec<Self> {
@@ -55,6 +69,9 @@ impl Extent {
         }
         if self.goes {
             all.push(Self { goes: false, ..self });
+        }
+        if self.scaled {
+            all.push(Self { scaled: false, ..self });
         }
         if self.changes > 0 {
             all.push(Self { changes: 0, ..self });
@@ -77,7 +94,7 @@ impl Operations {
     pub(crate) fn of(file: &Map<String, Value>) -> Result<Self, String> {
         if let Some(Value::Object(script)) = file.get("script") {
             let loaded_ms = phase(file, "warmUp") + phase(file, "steady");
-            return Ok(Self { script: script.clone(), is_own: true, loaded_ms });
+            return Ok(Self { script: script.clone(), is_own: true, loaded_ms, zero: Map::new() });
         }
         let churn = match file.get("churn") {
             Some(Value::Array(sections)) => sections.first(),
@@ -96,7 +113,23 @@ impl Operations {
             let template = churn.get("templates").and_then(Value::as_array).and_then(|all| all.iter().find_map(sample));
             script.extend(template.map(|template| ("template".to_owned(), template)));
         }
-        Ok(Self { script, is_own: false, loaded_ms: WARM_UP_MS + STEADY_MS })
+        Ok(Self { script, is_own: false, loaded_ms: WARM_UP_MS + STEADY_MS, zero: Map::new() })
+    }
+
+    /// Adds an operation that scales an object to zero, if the sample has a number of replicas.
+    pub(crate) fn scale_like(&mut self, sample: &Value) {
+        if let Some(Value::Object(zero)) = zeroed(sample).filter(|_| !self.is_own) {
+            self.zero = zero;
+        }
+    }
+
+    /// Leaves the scaling out, if the API server has refused it for this reason. Returns whether it was left out.
+    pub(crate) fn leave_out_scaling(&mut self, why: &str) -> bool {
+        let is_refused = !self.zero.is_empty() && why.contains(SCALED);
+        if is_refused {
+            self.zero.clear();
+        }
+        is_refused
     }
 
     /// Whether fewer operations are possible.
@@ -108,7 +141,11 @@ impl Operations {
     pub(crate) fn script(&self, extent: Extent) -> Value {
         let mut script = self.script.clone();
         if !self.is_own {
-            script.insert("steps".to_owned(), Value::Array(steps(extent)));
+            script.insert("steps".to_owned(), Value::Array(steps(extent, &self.zero)));
+        }
+        let with = script.entry("with").or_insert_with(|| json!([]));
+        if let Value::Array(with) = with {
+            with.extend(bystanders());
         }
         Value::Object(script)
     }
@@ -139,7 +176,37 @@ impl Operations {
         self.loaded_ms
     }
 
-    /// The names of the objects, without those that the user wrote.
+    /// The time of the last operation, in milliseconds.
+    pub(crate) fn last_ms(&self) -> u64 {
+        self.planned(Extent::ALL).into_iter().map(|(at_ms, _)| at_ms).max().unwrap_or_default()
+    }
+
+    /// The names of the objects that are deleted at the end, and of those that stay.
+    pub(crate) fn gone_and_staying(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let script = self.script(Extent::ALL);
+        let mut steps: Vec<&Value> = script["steps"].as_array().into_iter().flatten().collect();
+        let at = |step: &Value| serde_json::from_value::<units::Span>(step["at"].clone()).unwrap_or_default();
+        steps.sort_by_key(|step| at(step));
+        let (mut gone, mut stay) = (BTreeSet::new(), names(&script["objects"]));
+        for step in steps {
+            stay.extend(names(&step["create"]));
+            for name in names(&step["delete"]) {
+                stay.remove(&name);
+                gone.insert(name);
+            }
+            for name in names(&step["create"]).into_iter().chain(names(&step["recreate"])) {
+                gone.remove(&name);
+            }
+        }
+        (gone, stay)
+    }
+
+    /// The resource of the objects, without its version.
+    pub(crate) fn plural(&self) -> &str {
+        self.resource().split('/').next().unwrap_or_default()
+    }
+
+    /// The resource of the objects, with its version.
     pub(crate) fn resource(&self) -> &str {
         self.script.get("resource").and_then(Value::as_str).unwrap_or_default()
     }
@@ -156,7 +223,42 @@ fn sample(sample: &Value) -> Option<Value> {
     }
 }
 
-fn steps(extent: Extent) -> Vec<Value> {
+/// Objects that the subject has nothing to do with and that must survive. They have no effect in a cluster.
+fn bystanders() -> [Value; 2] {
+    let metadata = json!({"name": BYSTANDER});
+    [
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}),
+    ]
+}
+
+/// The names in a step: one, or a list.
+fn names(value: &Value) -> BTreeSet<String> {
+    match value {
+        Value::String(name) => BTreeSet::from([name.clone()]),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// A merge patch with which every number of replicas in the spec of a sample is 0; `None` if it has none.
+fn zeroed(sample: &Value) -> Option<Value> {
+    fn below(value: &Value) -> Option<Value> {
+        let mut patch = Map::new();
+        for (key, value) in value.as_object()? {
+            let is_number = value.is_u64() || value.as_str().is_some_and(|text| text.starts_with("${random "));
+            if is_number && REPLICAS.contains(&key.as_str()) {
+                patch.insert(key.clone(), 0.into());
+            } else if let Some(zeroed) = below(value) {
+                patch.insert(key.clone(), zeroed);
+            }
+        }
+        (!patch.is_empty()).then_some(Value::Object(patch))
+    }
+    Some(json!({"spec": below(&sample["spec"])?}))
+}
+
+fn steps(extent: Extent, zero: &Map<String, Value>) -> Vec<Value> {
     let at = |ms: u64| format!("{ms}ms");
     let mut steps = vec![json!({"at": at(100), "create": STAYS})];
     if extent.returns {
@@ -164,6 +266,10 @@ fn steps(extent: Extent) -> Vec<Value> {
     }
     if extent.goes {
         steps.push(json!({"at": at(700), "create": GOES}));
+    }
+    if extent.scaled && !zero.is_empty() {
+        steps.push(json!({"at": at(900), "create": SCALED}));
+        steps.push(json!({"at": at(2100), "update": SCALED, "set": zero}));
     }
     for change in CHANGES_MS.iter().take(extent.changes) {
         steps.push(json!({"at": at(*change), "update": STAYS}));
@@ -224,6 +330,37 @@ mod tests {
         assert_eq!(of(json!([{"file": "bad.yaml", "expect": "denied"}, {"file": "a.yaml"}])), "a.yaml");
         assert_eq!(of(json!(["b.yaml"])), "b.yaml");
         assert_eq!(of(json!([{"object": {"kind": "A"}}])), json!({"kind": "A"}));
+    }
+
+    /// Objects with a number of replicas are scaled to zero, unless the API server refuses that.
+    #[test]
+    fn an_object_is_scaled_to_zero() {
+        let file = json!({"churn": {"resource": "caches.x/v1", "template": {"kind": "Cache"}}});
+        let mut operations = operations(&file).unwrap();
+        let steps = |operations: &Operations| operations.script(Extent::ALL)["steps"].to_string();
+        operations.scale_like(&json!({"spec": {"size": "large", "memory": 5}}));
+        assert!(!steps(&operations).contains(SCALED), "there is no number of replicas");
+        operations.scale_like(&json!({"spec": {"workers": {"replicas": "${random 1..4}"}, "size": 3}}));
+        let zero = json!({"spec": {"workers": {"replicas": 0}, "size": 0}});
+        let script = operations.script(Extent::ALL);
+        let set = script["steps"].as_array().unwrap().iter().find_map(|step| step.get("set"));
+        assert_eq!(set, Some(&zero));
+        parsed(script).check().unwrap();
+        assert!(!operations.leave_out_scaling("step 4 (`update: hunt-a`): denied"));
+        assert!(
+            operations.leave_out_scaling("step 4 (`update: hunt-d`): denied") && !steps(&operations).contains(SCALED)
+        );
+    }
+
+    #[test]
+    fn deleted_objects_are_told_from_those_that_stay() {
+        let file = json!({"churn": {"resource": "caches.x/v1", "template": {"kind": "Cache"}}});
+        let (gone, stay) = operations(&file).unwrap().gone_and_staying();
+        let names = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>();
+        assert_eq!(
+            (names(gone), names(stay)),
+            (vec!["hunt-c".to_owned()], vec!["hunt-a".to_owned(), "hunt-b".to_owned()])
+        );
     }
 
     #[test]

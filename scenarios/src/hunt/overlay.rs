@@ -12,6 +12,10 @@ use super::operations::{Extent, Operations};
 /// Keys of a file that a trial leaves out.
 const DROPPED: [&str; 6] = ["churn", "admission", "api", "alerts", "repro", "faults"];
 
+/// Requests a second that bring nothing, above which a program repeats them without a back-off. client-go sends at most
+/// 15 in the first two seconds for one object.
+const HOT_LOOP: &str = "30/s";
+
 /// How long before the quiet a restart comes, in milliseconds.
 const RESTART_BEFORE_MS: u64 = 50;
 
@@ -48,10 +52,14 @@ impl Trial {
             kills += of_all;
         }
         scenario.insert("faults".to_owned(), Value::Array(faults));
-        scenario.insert("budgets".to_owned(), json!({}));
+        let mut budgets = json!({"requests": {"hotLoop": HOT_LOOP}});
         if kills > 0 {
-            scenario.insert("budgets".to_owned(), json!({"crashes": {"max": kills}}));
+            budgets["crashes"] = json!({"max": kills});
             start_again(&mut scenario);
+        }
+        scenario.insert("budgets".to_owned(), budgets);
+        for child in self.disturbances.iter().filter_map(|disturbance| disturbance.kind.child()) {
+            child.name_in(&mut scenario);
         }
         (scenario, length_ms)
     }

@@ -32,6 +32,8 @@ pub(crate) struct Point {
     pub(crate) signature: Signature,
     /// The lowest number of such writes in a reference, at most [`OCCURRENCES_MAX`].
     pub(crate) occurrences: u64,
+    /// The lowest number of such writes in a reference.
+    pub(crate) last: u64,
 }
 
 impl Signature {
@@ -84,7 +86,7 @@ pub(crate) fn shared_by(plays: &[BTreeMap<Signature, u64>]) -> (Vec<Point>, usiz
     let mut all: Vec<(u64, Point)> = Vec::new();
     for signature in first.keys() {
         let Some(count) = least(signature).filter(|count| *count > 0) else { continue };
-        let point = Point { signature: signature.clone(), occurrences: count.min(OCCURRENCES_MAX) };
+        let point = Point { signature: signature.clone(), occurrences: count.min(OCCURRENCES_MAX), last: count };
         all.push((count, point));
     }
     let known: std::collections::BTreeSet<&Signature> = plays.iter().flat_map(BTreeMap::keys).collect();

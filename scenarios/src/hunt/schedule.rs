@@ -59,10 +59,10 @@ impl Search {
         let (mut all, mut occurrences) = (Vec::new(), Vec::new());
         for point in points {
             for kind in Kind::fitting(&point.signature, watched, fits) {
-                let is_hold = matches!(kind, Kind::HoldOwn | Kind::HoldOther(_));
-                let lasts_ms = if is_hold { fits.hold_ms } else { kind.usual_ms() };
-                all.push(Disturbance { kind, point: point.signature.clone(), occurrence: 1, lasts_ms });
-                occurrences.push(point.occurrences);
+                let lasts_ms = if kind.is_hold() { fits.hold_ms } else { kind.usual_ms() };
+                let (occurrence, most) = if kind.is_at_last() { (point.last, 1) } else { (1, point.occurrences) };
+                all.push(Disturbance { kind, point: point.signature.clone(), occurrence, lasts_ms });
+                occurrences.push(most);
             }
         }
         // Shuffled, so that an early end has seen some of each disturbance and each point.
@@ -149,8 +149,12 @@ impl Search {
             return None;
         }
         let place = self.random.random_range(0..self.all.len());
+        let mut disturbance = self.all[place].clone();
         let occurrence = self.random.random_range(1..=self.occurrences[place].max(1));
-        Some(Disturbance { occurrence, ..self.all[place].clone() })
+        if !disturbance.kind.is_at_last() {
+            disturbance.occurrence = occurrence;
+        }
+        Some(disturbance)
     }
 }
 
@@ -159,10 +163,18 @@ mod tests {
     use super::super::disturb::tests::point;
     use super::*;
 
-    const FITS: Fits = Fits { kills: false, clock: false, requests: true, hold_ms: 2000, processes: Vec::new() };
+    const FITS: Fits = Fits {
+        kills: false,
+        clock: false,
+        requests: true,
+        hold_ms: 2000,
+        children: Vec::new(),
+        lease_ms: None,
+        processes: Vec::new(),
+    };
 
     fn search(seed: u64) -> Search {
-        let of = |verb, resource| Point { signature: point(verb, resource), occurrences: 3 };
+        let of = |verb, resource| Point { signature: point(verb, resource), occurrences: 3, last: 5 };
         let points = [of("create", "pods"), of("update", "caches.x")];
         Search::new(seed, &points, &["pods".to_owned(), "caches.x".to_owned()], &FITS)
     }
@@ -221,6 +233,17 @@ mod tests {
         assert_eq!((left, search.singles()), (2, singles - 2));
         let next = trials(&mut search, singles + 30);
         assert!(next.iter().flat_map(|trial| &trial.disturbances).all(|one| one.kind != Kind::Slow));
+    }
+
+    /// Writes are refused for a while at the last occurrence only, because a later write would correct the end.
+    #[test]
+    fn long_refusals_are_at_the_last_write() {
+        let mut search = search(1);
+        let count = search.singles();
+        let all = trials(&mut search, count + 60);
+        let long: Vec<&Disturbance> =
+            all.iter().flat_map(|trial| &trial.disturbances).filter(|one| one.kind.is_at_last()).collect();
+        assert!(long.len() > 3 && long.iter().all(|one| one.occurrence == 5), "{long:?}");
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
         };
         let mut played = Played { faults, ..Played::default() };
         played.audit.writes = vec![write(140), write(160)];
-        let extent = Extent { changes: 0, returns: false, goes: false, late: false };
+        let extent = Extent { changes: 0, returns: false, goes: false, scaled: false, late: false };
         let lines = of_trial(&played, &operations(), extent);
         let wanted = [
             "Operations: one object stays.",

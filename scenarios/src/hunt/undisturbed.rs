@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use reports::hunt::{Baseline, Found, Odds, Sign};
 
 use super::audit::{self, is_ignored};
+use super::children::leftovers;
 use super::confirm::{QUIET_FACTOR, all_of};
 use super::operations::{Extent, Operations, QUIET_MS};
 use super::overlay::Trial;
@@ -65,10 +66,21 @@ impl Known {
 }
 
 /// Plays the references. `None` after an interruption.
-pub(super) async fn references(player: &Player, say: &(dyn Fn(String) + Sync)) -> Result<Option<Known>, Stopped> {
+pub(super) async fn references(player: &mut Player, say: &(dyn Fn(String) + Sync)) -> Result<Option<Known>, Stopped> {
     let mut quiet_ms = QUIET_MS;
     loop {
-        let Some((plays, failed)) = undisturbed_plays(player, quiet_ms, say).await? else { return Ok(None) };
+        let (mut plays, failed) = match undisturbed_plays(player, quiet_ms, say).await {
+            Ok(Some(played)) => played,
+            Ok(None) => return Ok(None),
+            Err(why) if player.operations.leave_out_scaling(&why) => {
+                say("the API server refuses an object without replicas, so no object is scaled to zero …".to_owned());
+                continue;
+            }
+            Err(why) => return Err(why.into()),
+        };
+        for played in &mut plays {
+            played.judged.extend(leftovers(&played.audit, &player.operations));
+        }
         let restless = restless(&plays, player.operations.phases(quiet_ms).1);
         if let (Some(writes), true) = (&restless, quiet_ms == QUIET_MS) {
             quiet_ms *= QUIET_FACTOR;

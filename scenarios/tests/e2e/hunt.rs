@@ -55,6 +55,28 @@ fn nightly_a_hunt_finds_mistakes_that_need_the_right_moment() {
     }
 }
 
+/// Mistakes that need a disturbance which lasts, another writer of the children, or no disturbance at all; and a text in
+/// the title of the finding.
+const OTHERS: [(&str, &str); 5] = [
+    ("conflicts-swallowed", "hunt-a: status.observedGeneration"),
+    ("requeue-without-back-off", "requests.hotLoop"),
+    ("primary-only", "s default/hunt-"),
+    ("child-without-owner", "children.orphaned"),
+    ("deletes-what-is-not-its-own", "objects.deletedByOthers"),
+];
+
+#[test]
+#[ignore = "slow"]
+fn nightly_a_hunt_finds_mistakes_about_refusals_and_children() {
+    let Some(project) = project() else { return };
+    for (mistake, sign) in OTHERS {
+        let (code, result) = hunt(project.path(), mistake, &["--for", "6m", "--trials", "130", "--no-clock"]);
+        let findings = result["findings"].as_array().unwrap();
+        assert_eq!(code, Some(1), "{mistake}: {result:#}");
+        assert!(findings.iter().any(|found| found["title"].as_str().unwrap().contains(sign)), "{mistake}: {result:#}");
+    }
+}
+
 #[test]
 #[ignore = "slow"]
 fn nightly_a_hunt_of_the_operator_without_mistakes_finds_nothing() {

@@ -1,0 +1,92 @@
+use serde_json::json;
+
+use super::super::audit::{Object, Write};
+use super::super::operations::Operations;
+use super::*;
+
+fn object(resource: &str, object: Value) -> Object {
+    Object { resource: resource.to_owned(), object }
+}
+
+fn parent(name: &str) -> Object {
+    object("caches.x", json!({"metadata": {"name": name, "namespace": "n", "uid": name}}))
+}
+
+/// A child with a number and a text; `owner` is the name of its parent.
+fn config(name: &str, owner: Option<&str>) -> Object {
+    let owners: Vec<Value> = owner.iter().map(|owner| json!({"uid": owner})).collect();
+    let metadata = json!({"name": name, "namespace": "n", "uid": format!("of-{name}"), "ownerReferences": owners});
+    object("configmaps", json!({"apiVersion": "v1", "metadata": metadata, "data": {"a.conf": "1", "b": "2"}}))
+}
+
+fn write(verb: &str, resource: &str, fields: &[&str], t_ms: u64) -> Write {
+    let fields = fields.iter().map(ToString::to_string).collect();
+    Write { t_ms, verb: verb.into(), resource: resource.into(), fields, status: 200, ..Write::default() }
+}
+
+fn play(objects: Vec<Object>) -> Audit {
+    let writes = vec![write("create", "configmaps", &[], 150), write("update", "configmaps", &["data.a.conf"], 1300)];
+    Audit { writes, objects, watched: vec!["configmaps".to_owned(), "caches.x".to_owned()], ..Audit::default() }
+}
+
+fn operations() -> Operations {
+    let file = json!({"churn": {"resource": "caches.x/v1", "template": {"kind": "Cache"}}});
+    Operations::of(file.as_object().unwrap()).unwrap()
+}
+
+fn inferred(play: &Audit) -> Vec<Child> {
+    let reference = Reference::of(&[play.clone(), play.clone()]);
+    children(&reference, &[play], &operations())
+}
+
+/// A child is owned by an object of the subject's kind and watched; only a field that the subject changes is edited.
+#[test]
+fn children_are_owned_and_watched() {
+    let both = play(vec![parent("hunt-a"), config("hunt-a", Some("hunt-a"))]);
+    let found = inferred(&both);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].spelled.as_str(), found[0].each, found[0].later_ms), ("configmaps/v1", 1, 4250));
+    assert_eq!(found[0].edit.as_deref(), Some(r#"{"data":{"a.conf":"edited"}}"#));
+    let unwatched = Audit { watched: Vec::new(), ..both.clone() };
+    assert_eq!(inferred(&unwatched), []);
+    let others = play(vec![parent("hunt-a"), config("hunt-a", Some("somebody"))]);
+    assert_eq!(inferred(&others), []);
+}
+
+/// A trial with such a disturbance names the children, and does not judge their number.
+#[test]
+fn a_trial_names_its_children() {
+    let child = &inferred(&play(vec![parent("hunt-a"), config("hunt-a", Some("hunt-a"))]))[0];
+    let mut scenario = json!({"subject": {}, "budgets": {}}).as_object().cloned().unwrap();
+    child.name_in(&mut scenario);
+    child.name_in(&mut scenario);
+    let kinds = json!([{"resource": "configmaps/v1", "by": "owner", "perParent": 1}]);
+    assert_eq!(scenario["subject"]["children"], kinds);
+    assert_eq!(scenario["budgets"]["children"]["excess"], JUDGED_FROM);
+    let mut own =
+        json!({"subject": {"children": {"resource": "configmaps/v1", "by": "owner"}}}).as_object().cloned().unwrap();
+    child.name_in(&mut own);
+    assert_eq!(own["subject"]["children"].as_array().map(Vec::len), Some(1), "the user's own keys stay");
+}
+
+/// A child without an owner must vanish with its parent, if the other parents have such a child as well.
+#[test]
+fn a_child_that_outlives_its_parent_is_found() {
+    let here = vec![parent("hunt-a"), config("hunt-a-config", None)];
+    let with = |more: Object| leftovers(&play([here.clone(), vec![more]].concat()), &operations());
+    let left = with(config("hunt-c-config", None));
+    assert_eq!(left.len(), 1);
+    assert!(left[0].sentence().contains("configmaps hunt-c-config is still there after hunt-c was deleted"));
+    assert_eq!(with(config("hunt-c-config", Some("somebody"))), [], "a garbage collector deletes it");
+    assert_eq!(with(config("hunt-c-other", None)), [], "no other object has such a child");
+    assert_eq!(with(config("hunt-bystander", None)), []);
+    let mut secret = config("hunt-c-config", None);
+    secret.resource = "secrets".to_owned();
+    assert_eq!(with(secret), [], "programs keep Secrets on purpose");
+}
+
+#[test]
+fn names_have_other_names_as_words() {
+    assert!(has_part("hunt-c", "hunt-c") && has_part("hunt-c-0", "hunt-c") && has_part("x-hunt-c", "hunt-c"));
+    assert!(!has_part("hunt-cx", "hunt-c") && !has_part("hunt", "hunt-c"));
+}
