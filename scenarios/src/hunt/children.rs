@@ -9,7 +9,7 @@ use reports::hunt::{Sign, What};
 use serde_json::{Map, Value, json};
 
 use super::audit::{Audit, is_ignored};
-use super::normal::Leaves;
+use super::normal::{self, Leaves};
 use super::operations::Operations;
 use super::points::Signature;
 use super::reference::Reference;
@@ -111,9 +111,35 @@ pub(crate) fn children(reference: &Reference, plays: &[&Audit], operations: &Ope
     all
 }
 
-/// Children without an owner reference that are still there although their parent was deleted. A child of the deleted
-/// object has the name of a child of another object, but for the name of the parent.
-pub(crate) fn leftovers(audit: &Audit, operations: &Operations) -> Vec<Sign> {
+/// The first child without an owner reference that is still there although its parent was deleted, as a sign.
+pub(crate) fn leftover(audit: &Audit, operations: &Operations) -> Option<Sign> {
+    let (resource, object, parent) = orphans(audit, operations).into_iter().next()?;
+    let plural = resource.split('.').next().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    Some(Sign {
+        what: What::Judge,
+        subject: "children.orphaned".to_owned(),
+        object: Some(name.to_owned()),
+        field: None,
+        happened: format!("{plural} {name} is still there after {parent} was deleted, and has no owner reference."),
+        expected: "no such object".to_owned(),
+        most: None,
+        value: None,
+    })
+}
+
+/// Expects no such children of plays without disturbances: a trial without them is right.
+pub(crate) fn expect_no_leftovers(reference: &mut Reference, plays: &[Audit], operations: &Operations) {
+    for (resource, object, _) in plays.iter().flat_map(|play| orphans(play, operations)) {
+        let key = normal::key(resource, object);
+        reference.objects.remove(&key);
+        reference.loose.insert(key);
+    }
+}
+
+/// Children without an owner reference whose parents were deleted, each with its resource and its parent. A child of the
+/// deleted object has the name of a child of another object, but for the name of the parent.
+fn orphans<'a>(audit: &'a Audit, operations: &Operations) -> Vec<(&'a str, &'a Value, String)> {
     let parents = operations.plural();
     let created: BTreeSet<&str> = audit
         .writes
@@ -125,7 +151,7 @@ pub(crate) fn leftovers(audit: &Audit, operations: &Operations) -> Vec<Sign> {
     let here = |resource: &str, name: &str| of_resource(audit, resource).any(|it| it["metadata"]["name"] == *name);
     let (gone, stays) = operations.gone_and_staying();
     let gone: Vec<String> = gone.into_iter().filter(|name| !here(parents, name)).collect();
-    let mut signs = Vec::new();
+    let mut all = Vec::new();
     for resource in created {
         for object in of_resource(audit, resource) {
             let metadata = &object["metadata"];
@@ -136,29 +162,15 @@ pub(crate) fn leftovers(audit: &Audit, operations: &Operations) -> Vec<Sign> {
                 continue;
             };
             // A name that no other object's child has may be an accident.
-            if !stays.iter().any(|other| here(resource, &name.replacen(parent.as_str(), other, 1))) {
-                continue;
+            if stays.iter().any(|other| here(resource, &name.replacen(parent.as_str(), other, 1))) {
+                all.push((resource, object, parent.clone()));
             }
-            let plural = resource.split('.').next().unwrap_or_default();
-            signs.push(Sign {
-                what: What::Judge,
-                subject: "children.orphaned".to_owned(),
-                object: Some(name.to_owned()),
-                field: None,
-                happened: format!(
-                    "{plural} {name} is still there after {parent} was deleted, and has no owner reference."
-                ),
-                expected: "no such object".to_owned(),
-                most: None,
-                value: None,
-            });
         }
     }
-    signs.truncate(1);
-    signs
+    all
 }
 
-fn of_resource<'a>(audit: &'a Audit, resource: &'a str) -> impl Iterator<Item = &'a Value> {
+fn of_resource<'a>(audit: &'a Audit, resource: &str) -> impl Iterator<Item = &'a Value> {
     audit.objects.iter().filter(move |one| one.resource == resource).map(|one| &one.object)
 }
 

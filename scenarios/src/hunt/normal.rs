@@ -57,7 +57,8 @@ pub(crate) fn resource_of(key: &str) -> &str {
     key.split_once(' ').map_or(key, |(resource, _)| resource)
 }
 
-fn key(resource: &str, object: &Value) -> String {
+/// The key of an object in [`objects`], if no other object has the same generated name.
+pub(crate) fn key(resource: &str, object: &Value) -> String {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let name = match text("generateName") {
         "" => text("name").to_owned(),

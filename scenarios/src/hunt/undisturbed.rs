@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use reports::hunt::{Baseline, Found, Odds, Sign};
 
 use super::audit::{self, is_ignored};
-use super::children::leftovers;
+use super::children::{expect_no_leftovers, leftover};
 use super::confirm::{QUIET_FACTOR, all_of};
 use super::operations::{Extent, Operations, QUIET_MS};
 use super::overlay::Trial;
@@ -79,7 +79,7 @@ pub(super) async fn references(player: &mut Player, say: &(dyn Fn(String) + Sync
             Err(why) => return Err(why.into()),
         };
         for played in &mut plays {
-            played.judged.extend(leftovers(&played.audit, &player.operations));
+            played.judged.extend(leftover(&played.audit, &player.operations));
         }
         let restless = restless(&plays, player.operations.phases(quiet_ms).1);
         if let (Some(writes), true) = (&restless, quiet_ms == QUIET_MS) {
@@ -96,7 +96,8 @@ pub(super) async fn references(player: &mut Player, say: &(dyn Fn(String) + Sync
             return Err(Stopped { why, known: Some(Box::new(known)) });
         }
         let audits: Vec<audit::Audit> = plays.iter().map(|played| played.audit.clone()).collect();
-        let reference = Reference::of(&audits);
+        let mut reference = Reference::of(&audits);
+        expect_no_leftovers(&mut reference, &audits, &player.operations);
         if reference.points.is_empty() {
             return Err(
                 "the subject writes nothing that every play has, so there is nothing to disturb. Another sample, or the missing program \

@@ -73,16 +73,19 @@ fn a_trial_names_its_children() {
 #[test]
 fn a_child_that_outlives_its_parent_is_found() {
     let here = vec![parent("hunt-a"), config("hunt-a-config", None)];
-    let with = |more: Object| leftovers(&play([here.clone(), vec![more]].concat()), &operations());
-    let left = with(config("hunt-c-config", None));
-    assert_eq!(left.len(), 1);
-    assert!(left[0].sentence().contains("configmaps hunt-c-config is still there after hunt-c was deleted"));
-    assert_eq!(with(config("hunt-c-config", Some("somebody"))), [], "a garbage collector deletes it");
-    assert_eq!(with(config("hunt-c-other", None)), [], "no other object has such a child");
-    assert_eq!(with(config("hunt-bystander", None)), []);
+    let with = |more: Object| leftover(&play([here.clone(), vec![more]].concat()), &operations());
+    let left = with(config("hunt-c-config", None)).unwrap();
+    assert!(left.sentence().contains("configmaps hunt-c-config is still there after hunt-c was deleted"));
+    assert_eq!(with(config("hunt-c-config", Some("somebody"))), None, "a garbage collector deletes it");
+    assert_eq!(with(config("hunt-c-other", None)), None, "no other object has such a child");
+    assert_eq!(with(config("hunt-bystander", None)), None);
     let mut secret = config("hunt-c-config", None);
     secret.resource = "secrets".to_owned();
-    assert_eq!(with(secret), [], "programs keep Secrets on purpose");
+    assert_eq!(with(secret), None, "programs keep Secrets on purpose");
+    let audit = play([here, vec![config("hunt-c-config", None)]].concat());
+    let mut reference = Reference::of(&[audit.clone(), audit.clone()]);
+    expect_no_leftovers(&mut reference, &[audit], &operations());
+    assert!(!reference.objects.contains_key("configmaps n/hunt-c-config"), "a trial without it is right");
 }
 
 #[test]
