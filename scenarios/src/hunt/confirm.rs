@@ -100,7 +100,8 @@ impl References {
             }
         }
         let enough = audits.len() == OF_FEWER as usize;
-        let reference = enough.then(|| Arc::new(Reference::of(&audits)));
+        let load = player.operations.plural().to_owned();
+        let reference = enough.then(|| Arc::new(Reference { load, ..Reference::of(&audits) }));
         if !player.stop.is_cancelled() {
             fewer.insert(extent, reference.clone());
         }

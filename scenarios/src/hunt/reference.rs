@@ -14,6 +14,8 @@ use super::points::{Point, points};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reference {
     pub(crate) plays: usize,
+    /// The resource of the objects that the hunt itself creates, changes and deletes.
+    pub(crate) load: String,
     /// Objects that every play has at its end, with the values that every play has.
     pub(crate) objects: BTreeMap<String, Leaves>,
     /// Objects that only some plays have at their end.

@@ -97,6 +97,7 @@ pub(super) async fn references(player: &mut Player, say: &(dyn Fn(String) + Sync
         }
         let audits: Vec<audit::Audit> = plays.iter().map(|played| played.audit.clone()).collect();
         let mut reference = Reference::of(&audits);
+        player.operations.plural().clone_into(&mut reference.load);
         expect_no_leftovers(&mut reference, &audits, &player.operations);
         if reference.points.is_empty() {
             return Err(

@@ -16,11 +16,16 @@ const FILE: &str = include_str!("../files/kubebuilder-hunt.yaml");
 
 /// Hunts the operator with a mistake; an empty name means none. Returns the exit code and the result.
 fn hunt(project: &Path, mistake: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+    hunt_file(FILE, project, mistake, arguments)
+}
+
+/// Like [`hunt`], with this file.
+fn hunt_file(file: &str, project: &Path, mistake: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(project.join("config"), folder.path().join("config")).unwrap();
     let manager = project.join("bin/manager");
     let text =
-        FILE.replace("bin/manager", manager.to_str().unwrap()).replace("PLANTED: ''", &format!("PLANTED: '{mistake}'"));
+        file.replace("bin/manager", manager.to_str().unwrap()).replace("PLANTED: ''", &format!("PLANTED: '{mistake}'"));
     std::fs::write(folder.path().join("hunt.yaml"), text).unwrap();
     let asked = ["hunt", "hunt.yaml", "--allow-outside", "--json", "--quiet"];
     let output = longhaul(&[&asked, arguments].concat()).current_dir(folder.path()).output().unwrap();
@@ -75,6 +80,22 @@ fn nightly_a_hunt_finds_mistakes_about_refusals_and_children() {
         assert_eq!(code, Some(1), "{mistake}: {result:#}");
         assert!(findings.iter().any(|found| found["title"].as_str().unwrap().contains(sign)), "{mistake}: {result:#}");
     }
+}
+
+/// A program with a short Lease is hunted with lost Leases.
+#[test]
+#[ignore = "slow"]
+fn nightly_a_hunt_finds_who_stays_without_its_lease() {
+    let Some(project) = project() else { return };
+    let flags = "\"--health-probe-bind-address=0\", \"--leader-elect\", \"--leader-election-namespace=default\", \
+                 \"--lease-duration=3s\", \"--renew-deadline=2s\", \"--retry-period=500ms\"";
+    let text = FILE.replace("\"--health-probe-bind-address=0\"", flags);
+    let arguments = ["--for", "8m", "--trials", "130", "--no-clock"];
+    let (code, result) = hunt_file(&text, project.path(), "stays-without-its-lease", &arguments);
+    assert_eq!(code, Some(1), "{result:#}");
+    let findings = result["findings"].as_array().unwrap();
+    let is_lost = |found: &Value| found["disturbances"].to_string().contains("Leases cannot be renewed");
+    assert!(findings.iter().any(is_lost), "{result:#}");
 }
 
 #[test]

@@ -106,3 +106,11 @@ func WatchErrors() toolscache.WatchErrorHandlerWithContext {
 		}
 	}
 }
+
+// Stay keeps a process alive whose manager has ended, for example because it lost its Lease. Without the mistake it returns at once, and
+// the process ends, so that it is started again.
+func Stay(ctx context.Context) {
+	if staysWithoutLease.on {
+		<-ctx.Done()
+	}
+}

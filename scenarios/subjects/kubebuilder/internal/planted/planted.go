@@ -26,6 +26,7 @@ var (
 	rollsAtResync          = mistake("rolls-at-resync")
 	rollsEachHour          = mistake("rolls-each-hour")
 	exitsWithoutKind       = mistake("exits-without-its-kind")
+	staysWithoutLease      = mistake("stays-without-its-lease")
 	deletesOthers          = mistake("deletes-what-is-not-its-own")
 	childWithoutOwner      = mistake("child-without-owner")
 	requeueWithoutBackOff  = mistake("requeue-without-back-off")
