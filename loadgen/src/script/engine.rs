@@ -432,3 +432,21 @@ fn set_in(patch: &mut Value, set: &Map<String, Value>) {
 fn accepted(reply: &Reply, method: &str, path: &str) -> Result<(), Failure> {
     if reply.status.is_success() { Ok(()) } else { Err(reply.failure(&format!("{method} {path}"))) }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A step's fields are added to those that its update changes, and a null removes a field.
+    #[test]
+    fn set_fields_are_part_of_a_patch() {
+        let mut patch = json!({"spec": {"replicas": 3, "size": 1}, "metadata": {"annotations": {"a": "b"}}});
+        let set = json!({"spec": {"replicas": 0, "image": null}, "status": {"x": 1}});
+        set_in(&mut patch, set.as_object().unwrap());
+        let spec = json!({"replicas": 0, "size": 1, "image": null});
+        let wanted = json!({"spec": spec, "metadata": {"annotations": {"a": "b"}}, "status": {"x": 1}});
+        assert_eq!(patch, wanted);
+    }
+}
