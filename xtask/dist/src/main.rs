@@ -7,6 +7,7 @@
 mod action;
 mod archive;
 mod build;
+mod demonstration;
 mod elf;
 mod emulated;
 #[path = "../../../reports/src/exit.rs"]
@@ -163,6 +164,7 @@ fn play(out: &Path) -> Result<()> {
     page::check(out)?;
     action::check(out)?;
     workflows::check(out)?;
+    demonstration::check(out)?;
     emulated::check(out)
 }
 
