@@ -1,5 +1,5 @@
-//! Tests that released programs are optimized: the profile `release` of the root manifest has few exceptions, and none
-//! for a crate of this workspace.
+//! Tests that released programs are optimized: the profile `release` of the root manifest has few exceptions, and those
+//! for crates of this workspace optimize the size of code that no measurement runs.
 //!
 //! The tests read optimization levels and do not measure the effect of these levels. To measure the effect, a test
 //! would count instructions, which needs a release build. If a mock crate had optimization level 1, such a count would
@@ -18,6 +18,9 @@ use serde_json::Value;
 /// exceptions.
 const EXCEPTIONS_MAX: usize = 10;
 const PROFILE: &str = "profile.release";
+/// Crates of this workspace that may be optimized for size: they read scenarios, start processes and write reports. The
+/// servers, the load generator, the ledger and the service are not among them.
+const FOR_SIZE: [&str; 5] = ["kind", "mock-envtest", "reports", "scenario", "scenarios"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -64,6 +67,11 @@ fn slower(keys: &BTreeMap<String, String>) -> Vec<String> {
     slow.map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
+/// Whether the settings do nothing but optimize for size.
+fn is_for_size(keys: &BTreeMap<String, String>) -> bool {
+    keys.iter().all(|(key, value)| key == "opt-level" && ["s", "z"].contains(&value.as_str()))
+}
+
 /// The forbidden settings in a manifest's profile.
 fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
     let (mut wrong, mut exceptions) = (Vec::new(), Vec::new());
@@ -73,6 +81,7 @@ fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
         match of_package.map(|package| package.split(['@', ':']).next().unwrap_or_default()) {
             Some(_) if slower.is_empty() => {}
             Some("*") => wrong.push(format!("[{table}] {slower}: all packages of others at once")),
+            Some(package) if FOR_SIZE.contains(&package) && is_for_size(&keys) => exceptions.push(package.to_owned()),
             Some(package) if members.contains(package) => wrong.push(format!("[{table}] {slower}: a crate of ours")),
             Some(package) => exceptions.push(package.to_owned()),
             None if table == PROFILE && slower.is_empty() => {}
@@ -103,12 +112,13 @@ fn a_release_is_optimized() {
 fn a_slower_release_is_seen() {
     let members = members();
     let broken = |text: &str| broken(text, &members);
-    let fine = "[profile.release]\nlto = \"off\"\n[profile.release.package.nom]\nopt-level = 0 # runs once\n[profile.soak]\nopt-level = 1\n[profile.soak.package.mock-kube]\nopt-level = 0\n";
+    let fine = "[profile.release]\nlto = \"off\"\n[profile.release.package.nom]\nopt-level = 0 # runs once\n[profile.release.package.scenarios]\nopt-level = \"s\"\n[profile.soak]\nopt-level = 1\n[profile.soak.package.mock-kube]\nopt-level = 0\n";
     assert_eq!(broken(fine), Vec::<String>::new());
     for (text, says) in [
         ("[profile.release.package.mock-kube]\nopt-level = 1\n", "a crate of ours"),
         ("[profile.release.package.\"mock-objects@0.1.0\"]\nopt-level = \"s\"\n", "a crate of ours"),
         ("[profile.release.package.mock-store]\noverflow-checks = true\n", "a crate of ours"),
+        ("[profile.release.package.scenarios]\nopt-level = 1\n", "a crate of ours"),
         ("[profile.release.package.\"*\"]\nopt-level = 1\n", "all packages"),
         ("[profile.release]\nopt-level = 2\n", "opt-level = 2"),
         ("[profile.release]\ndebug-assertions = true\n", "debug-assertions"),

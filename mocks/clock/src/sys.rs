@@ -250,10 +250,13 @@ pub fn poke(tid: Tid, address: u64, word: u64) -> Result<()> {
     request(libc::PTRACE_POKEDATA, tid, address, word)
 }
 
-fn request(kind: libc::c_uint, tid: Tid, address: usize, data: usize) -> Result<()> {
-    // musl declares the kind as `int`.
-    #[cfg(target_env = "musl")]
-    let kind = kind.cast_signed();
+/// The type that the C library declares for kinds of requests.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
+fn request(kind: Request, tid: Tid, address: usize, data: usize) -> Result<()> {
     // SAFETY: the kernel touches memory of this process only through the `iovec` and the word that callers above own
     // for the length of the call. Everything else concerns a traced thread; for one that is not traced the kernel
     // returns an error.

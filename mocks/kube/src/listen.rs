@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -80,6 +81,9 @@ struct Shared {
     tasks: TaskTracker,
 }
 
+/// A connection after its handshake, boxed because its future would hold a copy for each call that passes it on.
+type Tls = Box<TlsStream<Socket>>;
+
 /// Runs the HTTP/2 streams of a connection as tasks of the server.
 #[derive(Clone)]
 struct Tracked(TaskTracker);
@@ -96,8 +100,13 @@ where
 
 impl Listening {
     /// Starts to listen for connections. The first endpoint of a cluster also runs the cluster's own tasks: waking
-    /// watches, dropping old history, and the janitor.
-    pub async fn start(door: EndpointIdentity, app: App) -> io::Result<Self> {
+    /// watches, dropping old history, and the janitor. The future is boxed, so that the server's code is compiled in
+    /// this crate only, and not again in each crate that starts a server.
+    pub fn start(door: EndpointIdentity, app: App) -> BoxFuture<'static, io::Result<Self>> {
+        Box::pin(Self::begin(door, app))
+    }
+
+    async fn begin(door: EndpointIdentity, app: App) -> io::Result<Self> {
         let EndpointIdentity { address, certificates, number } = door;
         let first = number == 0;
         let listener = TcpListener::bind(address).await?;
@@ -234,14 +243,38 @@ async fn connection(shared: Arc<Shared>, tcp: TcpStream, _permit: OwnedSemaphore
     }
 }
 
+/// Serves a connection until it ends. Handshake and service are boxed separately, because the memory of a handshake is
+/// not needed while a watch is open.
 async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: Welcome, grave: Grave) {
-    let faults = &shared.app.cluster.faults;
+    let streams_max = welcome.streams_max;
+    let Some((tls, connection)) = Box::pin(handshake(shared, tcp, handle, welcome, grave)).await else { return };
+    if connection.http_version == 2 {
+        let streams_max = streams_max.map_or(shared.limits.streams_max, |(by, streams)| {
+            let faults = &shared.app.cluster.faults;
+            faults.on_connection(&connection.handle, by, &format!("{streams} streams at a time allowed"), false);
+            streams
+        });
+        Box::pin(serve_http2(shared, tls, &connection, streams_max)).await;
+    } else {
+        Box::pin(serve_http1(shared, tls, &connection)).await;
+    }
+}
+
+/// The TLS handshake of a connection; `None` if it failed or took too long.
+async fn handshake(
+    shared: &Shared,
+    tcp: TcpStream,
+    handle: Arc<Handle>,
+    welcome: Welcome,
+    grave: Grave,
+) -> Option<(Tls, Arc<Connection>)> {
     let reset = Arc::new(AtomicBool::new(false));
     let timeout = shared.limits.write_timeout;
-    let socket = Socket::new(tcp, reset.clone(), handle.clone(), faults.clone(), grave, timeout);
+    let faults = shared.app.cluster.faults.clone();
+    let socket = Socket::new(tcp, reset.clone(), handle.clone(), faults, grave, timeout);
     let shown = shared.certificates.shown(welcome.certificate.map(|(_, kind)| kind));
-    let handshake = TlsAcceptor::from(shown).accept(socket);
-    let Ok(Ok(tls)) = tokio::time::timeout(shared.limits.handshake_timeout, handshake).await else { return };
+    let accept = TlsAcceptor::from(shown).accept(socket);
+    let tls = tokio::time::timeout(shared.limits.handshake_timeout, accept).await.ok()?.ok()?;
     let session = tls.get_ref().1;
     let http_version = if session.alpn_protocol() == Some(b"h2") { 2 } else { 1 };
     handle.speaks(http_version);
@@ -258,15 +291,7 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
         inside: false,
         websocket: Mutex::new(None),
     });
-    if http_version == 2 {
-        let streams_max = welcome.streams_max.map_or(shared.limits.streams_max, |(by, streams)| {
-            faults.on_connection(&connection.handle, by, &format!("{streams} streams at a time allowed"), false);
-            streams
-        });
-        serve_http2(shared, tls, &connection, streams_max).await;
-    } else {
-        serve_http1(shared, tls, &connection).await;
-    }
+    Some((Box::new(tls), connection))
 }
 
 /// Refuses a connection that the kernel has already accepted, because a program cannot refuse a connection earlier.
@@ -288,7 +313,8 @@ async fn refuse(mut tcp: TcpStream, how: How) {
 
 /// Reads and discards bytes until the client closes the connection.
 async fn discard(tcp: &TcpStream) {
-    let mut buffer = [0; DISCARD_BYTES];
+    // On the heap, because the future of every connection has room for this function's variables.
+    let mut buffer = vec![0; DISCARD_BYTES];
     loop {
         if tcp.readable().await.is_err() {
             return;
@@ -307,7 +333,7 @@ async fn ended<E>(serving: impl Future<Output = Result<(), E>>, handle: &Handle)
     if handle.is_frozen() { Ok(()) } else { serving.await }
 }
 
-async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<Connection>) {
+async fn serve_http1(shared: &Shared, tls: Tls, connection: &Arc<Connection>) {
     let io = TokioIo::new(Metered::new(tls, connection.flushes.clone()));
     let service = service_fn(|request| {
         let (app, connection) = (shared.app.clone(), connection.clone());
@@ -334,7 +360,7 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     }
 }
 
-async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<Connection>, streams_max: u32) {
+async fn serve_http2(shared: &Shared, tls: Tls, connection: &Arc<Connection>, streams_max: u32) {
     let frames = Frames::new(tls, connection.handle.clone(), shared.app.cluster.faults.clone());
     let io = TokioIo::new(Metered::new(frames, connection.flushes.clone()));
     let app = shared.app.clone();

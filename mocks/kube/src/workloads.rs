@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use http::{Method, Request, header};
 use http_body_util::Full;
 use jiff::{SignedDuration, Timestamp};
@@ -50,8 +51,13 @@ pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
     })
 }
 
-/// Runs the simulated programs until the future is dropped.
-pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
+/// Runs the simulated programs until the future is dropped. The future is boxed, so that it is compiled in this crate
+/// only.
+pub(crate) fn run(app: Arc<App>, machine: Machine) -> BoxFuture<'static, ()> {
+    Box::pin(play(app, machine))
+}
+
+async fn play(app: Arc<App>, mut machine: Machine) {
     let cluster = app.cluster.clone();
     let mut inside = Inside::new(app);
     let mut reader = Reader::new(&cluster);

@@ -19,6 +19,7 @@ mod wire;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -147,7 +148,12 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+/// Accepts connections. The future is boxed, so that the proxy's code is compiled in this crate only.
+fn accept(listener: TcpListener, shared: Arc<Shared>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(accepting(listener, shared))
+}
+
+async fn accepting(listener: TcpListener, shared: Arc<Shared>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let next = async {

@@ -5,6 +5,7 @@
 mod stall;
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,8 +54,13 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Accepts connections until the registry stops, then lets open requests end.
-    pub(super) async fn run(self) {
+    /// Accepts connections until the registry stops, then lets open requests end. The future is boxed, so that the
+    /// registry's code is compiled in this crate only.
+    pub(super) fn run(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.accepting())
+    }
+
+    async fn accepting(self) {
         let permits = Arc::new(Semaphore::new(self.connections_max));
         let mut connections = JoinSet::new();
         loop {

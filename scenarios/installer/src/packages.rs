@@ -2,7 +2,11 @@
 //!
 //! To add a package, add one folder under `packages/` and one line of [`PACKAGES`].
 
+use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
 
 use crate::{Installed, Missing, Once};
 
@@ -16,11 +20,18 @@ pub struct Package {
     folder: Once,
 }
 
-/// The registry of a package, with the files that lock its dependencies.
+/// The registry of a package, with the files that lock its dependencies. The build script compresses the files.
 #[derive(Debug)]
 enum Source {
-    Npm { manifest: &'static str, lock: &'static str },
-    Pip { lock: &'static str },
+    Npm { manifest: &'static [u8], lock: &'static [u8] },
+    Pip { lock: &'static [u8] },
+}
+
+/// A file of a package, as the build script leaves it.
+macro_rules! packed {
+    ($folder:expr, $version:literal, $file:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $folder, "-", $version, "/", $file, ".gz"))
+    };
 }
 
 macro_rules! npm {
@@ -29,8 +40,8 @@ macro_rules! npm {
             name: $name,
             version: $version,
             source: Source::Npm {
-                manifest: include_str!(concat!("../packages/", $folder, "-", $version, "/package.json")),
-                lock: include_str!(concat!("../packages/", $folder, "-", $version, "/package-lock.json")),
+                manifest: packed!($folder, $version, "package.json"),
+                lock: packed!($folder, $version, "package-lock.json"),
             },
             folder: Once::const_new(),
         }
@@ -42,9 +53,7 @@ macro_rules! pip {
         Package {
             name: $name,
             version: $version,
-            source: Source::Pip {
-                lock: include_str!(concat!("../packages/", $name, "-", $version, "/requirements.txt")),
-            },
+            source: Source::Pip { lock: packed!($name, $version, "requirements.txt") },
             folder: Once::const_new(),
         }
     };
@@ -86,8 +95,18 @@ impl Package {
 
     async fn fetch(&self, interpreter: &std::path::Path) -> Result<PathBuf, Missing> {
         match self.source {
-            Source::Npm { manifest, lock } => crate::npm(self.name, self.version, manifest, lock).await,
-            Source::Pip { lock } => crate::pip(self.name, self.version, interpreter, lock).await,
+            Source::Npm { manifest, lock } => {
+                crate::npm(self.name, self.version, &unpacked(manifest)?, &unpacked(lock)?).await
+            }
+            Source::Pip { lock } => crate::pip(self.name, self.version, interpreter, &unpacked(lock)?).await,
         }
+    }
+}
+
+fn unpacked(packed: &[u8]) -> Result<String, Missing> {
+    let mut text = String::new();
+    match GzDecoder::new(packed).read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(Missing::Cache(Arc::new(error))),
     }
 }

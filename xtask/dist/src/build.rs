@@ -17,6 +17,9 @@ const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", "")
 
 /// Maximum size of a released program in bytes; every CI pipeline downloads these programs.
 const BYTES_MAX: usize = 40_000_000;
+/// What the linker does to make programs smaller: it stores addresses that the start of a program corrects in two bytes
+/// instead of 24, and functions with equal code once.
+const LINKER_FLAGS: [&str; 3] = ["-Clink-arg=-z", "-Clink-arg=pack-relative-relocs", "-Clink-arg=--icf=all"];
 /// The Cargo profile of the injected program, which is optimized for size (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
 
@@ -142,7 +145,8 @@ fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> 
     };
     // The longest prefix must come last: rustc takes the last mapping that fits.
     let folders = [(root(), "/longhaul"), (target_folder(), "/target"), (home.join("registry/src"), "/cargo")];
-    let flags = folders.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    let paths = folders.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    let flags = paths.chain(LINKER_FLAGS.map(str::to_owned));
     let c_flags = folders.iter().map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display()));
     command
         .env("CARGO_ENCODED_RUSTFLAGS", flags.collect::<Vec<_>>().join(FLAGS_SEPARATOR))
@@ -156,10 +160,8 @@ fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> 
         // Kernels for ARM have pages of 4, 16 or 64 KiB; an allocator made for the largest works on all of them.
         command.env("JEMALLOC_SYS_WITH_LG_PAGE", "16");
     }
-    if !target.runs_here() {
-        // Rust brings the C library and a linker for every processor.
-        command.env(format!("CARGO_TARGET_{}_LINKER", target.variable().to_uppercase()), "rust-lld");
-    }
+    // Rust brings the C library and a linker for every processor.
+    command.env(format!("CARGO_TARGET_{}_LINKER", target.variable().to_uppercase()), "rust-lld");
     Ok(())
 }
 

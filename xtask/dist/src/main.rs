@@ -7,7 +7,9 @@
 mod action;
 mod archive;
 mod build;
+mod demonstration;
 mod elf;
+mod emulated;
 #[path = "../../../reports/src/exit.rs"]
 #[expect(dead_code, reason = "this program needs a part of what all of Longhaul's programs share")]
 mod exit;
@@ -161,7 +163,9 @@ fn dist(arguments: &Arguments) -> Result<()> {
 fn play(out: &Path) -> Result<()> {
     page::check(out)?;
     action::check(out)?;
-    workflows::check(out)
+    workflows::check(out)?;
+    demonstration::check(out)?;
+    emulated::check(out)
 }
 
 /// Writes the tarballs and images of one target.

@@ -23,7 +23,7 @@ const KUBERNETES: &str = "1.34.1";
 /// The names of the programs that test suites start.
 const NAMES: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
 /// The folder of the programs in archives of controller-tools.
-const FOLDER: &str = "controller-tools/envtest";
+pub(crate) const FOLDER: &str = "controller-tools/envtest";
 /// The file name of the index.
 const INDEX: &str = "envtest-releases.yaml";
 
@@ -50,7 +50,7 @@ impl Archives {
         out: &Path,
         sums: &mut Sums,
     ) -> Result<()> {
-        let name = format!("envtest-v{KUBERNETES}-linux-{}.tar.gz", target.architecture());
+        let name = archive(target);
         let mut entries = vec![Entry::program(SUITE, program)];
         entries.extend(NAMES.iter().map(|name| Entry::program(name, script(name).into_bytes())));
         entries.extend(others);
@@ -69,6 +69,11 @@ impl Archives {
         let text = serde_json::to_string_pretty(&index).context("failed to write the index")? + "\n";
         sums.add(out, INDEX, text.as_bytes())
     }
+}
+
+/// The file name of a target's archive.
+pub(crate) fn archive(target: Target) -> String {
+    format!("envtest-v{KUBERNETES}-linux-{}.tar.gz", target.architecture())
 }
 
 /// A script that starts `longhaul-envtest` under the name `name`. The program replaces the script's shell, so that a

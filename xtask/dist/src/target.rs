@@ -21,7 +21,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+    pub(crate) const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
     /// The target's name in rustc.
     pub(crate) fn triple(self) -> &'static str {
@@ -32,7 +32,7 @@ impl Target {
     }
 
     /// The CPU's name in rustc and in compilers.
-    fn processor(self) -> &'static str {
+    pub(crate) fn processor(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
             Self::Aarch64 => "aarch64",
