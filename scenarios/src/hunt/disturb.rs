@@ -11,6 +11,11 @@ use super::points::Signature;
 pub(crate) const HOLD_MS: u64 = 2000;
 /// How late one answer is, in milliseconds: later than the event of the same write.
 pub(crate) const LATE_MS: u64 = 700;
+/// How late the answers are that outlive an object, in milliseconds: the shortest life of an object in the operations is
+/// shorter.
+const OUTLIVES_MS: u64 = 5000;
+/// How long requests begin whose answers outlive an object, in milliseconds: all such answers arrive before the quiet.
+const OUTLIVING_FOR: &str = "1500ms";
 /// The age of an old state, in milliseconds.
 const AGE_MS: u64 = 1500;
 
@@ -35,6 +40,8 @@ pub(crate) enum Kind {
     AnswerTimeout,
     /// The event of a write arrives before its answer.
     EventFirst,
+    /// The answers to creations arrive so late that an object may be gone again.
+    Outlived,
     /// The write is refused once with a conflict.
     Conflict,
     /// The write is refused once with an error of the server.
@@ -88,6 +95,7 @@ impl Kind {
             Self::LoseAnswer => "lose an answer",
             Self::AnswerTimeout => "time out after the commit",
             Self::EventFirst => "event before answer",
+            Self::Outlived => "life before answer",
             Self::Conflict => "conflict",
             Self::ServerError => "error of the server",
             Self::Slow => "slow answers",
@@ -106,6 +114,9 @@ impl Kind {
         if is_watched {
             let old = Self::OldList(point.resource.clone());
             kinds.extend([Self::HoldOwn, Self::Hide, Self::Replay, Self::EventFirst, old]);
+            if point.verb == "create" {
+                kinds.push(Self::Outlived);
+            }
         }
         kinds.extend([Self::LoseAnswer, Self::AnswerTimeout, Self::ServerError, Self::Slow]);
         if matches!(point.verb.as_str(), "update" | "patch") {
@@ -128,6 +139,7 @@ impl Kind {
     pub(crate) fn usual_ms(&self) -> u64 {
         match self {
             Self::EventFirst => LATE_MS,
+            Self::Outlived => OUTLIVES_MS,
             _ => HOLD_MS,
         }
     }
@@ -143,6 +155,7 @@ impl Kind {
                 | Self::OldList(_)
                 | Self::Slow
                 | Self::EventFirst
+                | Self::Outlived
         )
     }
 
@@ -199,6 +212,9 @@ impl Disturbance {
             Kind::EventFirst => vec![
                 json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": lasts, "count": 1, "when": before}),
             ],
+            Kind::Outlived => vec![
+                json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": lasts, "for": OUTLIVING_FOR, "when": before}),
+            ],
             Kind::Conflict => vec![refused(409)],
             Kind::ServerError => vec![refused(500)],
             Kind::Slow => vec![
@@ -244,6 +260,9 @@ impl Disturbance {
             Kind::LoseAnswer => format!("The connection breaks after {at} is stored: a network failure."),
             Kind::AnswerTimeout => format!("{first} is stored, and the answer is 504: a slow etcd."),
             Kind::EventFirst => format!("The answer to {at} arrives {ms} ms after its event: a slow connection."),
+            Kind::Outlived => {
+                format!("From {at} on, such answers arrive {ms} ms after the event: a connection that loses packets.")
+            }
             Kind::Conflict => format!("{first} is refused once with 409: another writer was faster."),
             Kind::ServerError => format!("{first} is refused once with 500: etcd changes its leader."),
             Kind::Slow => format!("From {at} on, such answers take 300 ms for {ms} ms: a busy API server."),
