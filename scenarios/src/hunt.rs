@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod audit;
+mod causes;
 mod children;
 mod compare;
 mod confirm;
@@ -34,6 +35,7 @@ mod trial;
 mod undisturbed;
 pub(crate) mod webhook;
 
+use causes::{Causes, names};
 use children::children;
 use confirm::{Confirmed, References, all_signs, confirm};
 use disturb::{Disturbance, Fits, HOLD_MS, Kind};
@@ -181,8 +183,7 @@ struct Course<'a> {
     quiet_ms: u64,
     search: Search,
     tasks: JoinSet<Done>,
-    /// Causes that were seen: the sign, the disturbances that showed it, and the number of trials.
-    causes: Vec<(Sign, BTreeSet<&'static str>, u32)>,
+    causes: Causes,
     /// The end of the time of the hunt: from then on no trial begins, and findings are not shrunk further.
     ends: Instant,
     shapes: BTreeSet<u64>,
@@ -224,7 +225,7 @@ async fn search(
         quiet_ms,
         search,
         tasks: JoinSet::new(),
-        causes: Vec::new(),
+        causes: Causes::default(),
         ends: began + choice.lasts,
         shapes: plays.iter().map(shape).collect(),
         disturbances: BTreeMap::new(),
@@ -256,9 +257,9 @@ async fn search(
         result.ending = Ending::Stopped { why };
     }
     for found in &mut result.findings {
-        if let Some((_, names, trials)) = course.causes.iter().find(|(sign, ..)| sign.is_like(&found.sign)) {
-            found.shown_by = names.iter().map(|name| (*name).to_owned()).collect();
-            found.trials = *trials;
+        if let Some(cause) = course.causes.of(&found.sign) {
+            found.shown_by = cause.names.iter().map(|name| (*name).to_owned()).collect();
+            found.trials = cause.trials;
         }
     }
     course.coverage.shapes = u32::try_from(course.shapes.len()).unwrap_or(u32::MAX);
@@ -326,21 +327,18 @@ impl Course<'_> {
         }
         let signs = all_signs(&self.references.all, &self.known, &played, &planned.disturbances);
         let Some(first) = signs.first() else { return };
-        let names: Vec<&'static str> = planned.disturbances.iter().map(|one| one.kind.name()).collect();
-        // One cause shows several signs, and the first sign may differ from trial to trial.
-        if let Some((_, shown, trials)) =
-            self.causes.iter_mut().find(|(cause, ..)| signs.iter().any(|sign| sign.is_like(cause)))
-        {
-            shown.extend(names);
-            *trials += 1;
-            return;
+        if self.causes.add(&signs, planned) {
+            say(format!("looks wrong: {} ({})", first.sentence(), names(planned).join(" and ")));
+            self.replay(planned, first.clone());
         }
-        say(format!("looks wrong: {} ({})", first.sentence(), names.join(" and ")));
-        self.causes.push((first.clone(), names.iter().copied().collect(), 1));
+    }
+
+    /// Plays a trial again that shows a sign.
+    fn replay(&mut self, planned: &Planned, sign: Sign) {
         let (player, references, known) =
             (Arc::clone(&self.player), Arc::clone(&self.references), Arc::clone(&self.known));
         let trial = Trial { disturbances: planned.disturbances.clone(), ..Trial::reference(self.quiet_ms) };
-        let (sign, kills, ends) = (first.clone(), is_command(&self.choice.file), self.ends);
+        let (names, kills, ends) = (names(planned), is_command(&self.choice.file), self.ends);
         self.tasks.spawn(async move {
             let confirmed = Box::pin(confirm(&player, &references, &known, &trial, &sign, kills, ends)).await;
             Done::Confirmed(sign, names, confirmed.map(Box::new))
@@ -374,7 +372,10 @@ impl Course<'_> {
                 self.coverage.unconfirmed += 1;
                 say(format!("not seen again: {}", sign.sentence()));
             }
-            self.causes.retain(|(cause, ..)| !cause.is_like(sign));
+            let is_over = Instant::now() >= self.ends || self.player.stop.is_cancelled();
+            if let Some(next) = self.causes.not_again(sign).filter(|_| !is_over) {
+                self.replay(&next, sign.clone());
+            }
             return;
         };
         let Confirmed { trial, odds, sign, also, played, reference, healing } = *confirmed;

@@ -146,6 +146,26 @@ get_cluster-api-core() {
   needs cluster-api "$(go_module "$module@$version")"/config/crd/bases/*.yaml
 }
 
+# The provider that pretends is part of the module.
+get_karpenter-kwok() {
+  local module=sigs.k8s.io/karpenter version=v1.14.0 source
+  go_build karpenter-kwok "$module/kwok" "$version"
+  source="$(go_module "$module@$version")"
+  needs karpenter "$source"/pkg/apis/crds/*.yaml "$source"/kwok/apis/crds/*.yaml
+}
+
+# It replaces one library with its own copy, which is published as a module.
+get_kyverno-background-controller() {
+  local module=github.com/kyverno/kyverno version=v1.19.0 folder source copy
+  folder="$(mktemp -d)"
+  source="$(go_module "$module@$version")"
+  copy="$(sed -n 's|^replace \([^ ]*\) => \([^ ]*\) \(v[^ ]*\)$|\1=\2@\3|p' "$source/go.mod")"
+  (cd "$folder" && go mod init others.invalid/build && go mod edit "-require=$module@$version" "-replace=$copy" &&
+    go get "$module/cmd/background-controller@$version" && go build -o "$programs/kyverno-background-controller" "$module/cmd/background-controller")
+  rm -rf "$folder"
+  needs kyverno "$source"/config/crds/*/*.yaml
+}
+
 # Its libraries are published as modules of their own, with the same minor version.
 get_kube-controller-manager() {
   local version=1.34.1 folder source library

@@ -28,6 +28,11 @@ const TRIES: u32 = 2;
 const SMALLER_MAX: usize = 10;
 /// How much longer the quiet of a replay is.
 pub(crate) const QUIET_FACTOR: u64 = 3;
+/// The quiet after which a wrong end is a finding in any case, in milliseconds: many programs look at everything again
+/// each minute.
+const PATIENT_MS: u64 = 80_000;
+/// Number of plays with this quiet, for a sign that most plays show.
+const PATIENT_PLAYS: u32 = 2;
 /// Shortest hold that shrinking tries, in milliseconds.
 const HOLD_MIN_MS: u64 = 250;
 /// Number of plays after whose event the sign must be absent, and of replays that must show it without the event.
@@ -144,8 +149,27 @@ pub(crate) async fn confirm(
     {
         best = last;
     }
+    if heals_alone(player, references, known, &best).await {
+        return None;
+    }
     best.healing = healing(player, references, known, &best, can_restart, ends).await;
     Some(best)
+}
+
+/// Whether the end is wrong, and right in plays with a much longer quiet: the subject only needs more time. A sign that
+/// few plays show needs more of these plays.
+async fn heals_alone(player: &Player, references: &References, known: &[Sign], found: &Confirmed) -> bool {
+    if !is_at_end(&found.sign) || found.trial.quiet_ms >= PATIENT_MS || player.stop.is_cancelled() {
+        return false;
+    }
+    let plays = if found.odds.failed < HEALED_FAILED_MIN { REPLAYS } else { PATIENT_PLAYS };
+    let patient = Trial { quiet_ms: PATIENT_MS, ..found.trial.clone() };
+    shows(player, references, known, &patient, &found.sign, plays).await == Some(false)
+}
+
+/// Whether a sign is a difference at the end.
+fn is_at_end(sign: &Sign) -> bool {
+    matches!(sign.what, What::Missing | What::Additional | What::Field)
 }
 
 /// Events that make the end correct in spite of the disturbance: one more change, or a restart. None for a
@@ -158,8 +182,7 @@ async fn healing(
     can_restart: bool,
     ends: Instant,
 ) -> Vec<String> {
-    let is_at_end = matches!(found.sign.what, What::Missing | What::Additional | What::Field);
-    if !is_at_end || found.odds.failed < HEALED_FAILED_MIN {
+    if !is_at_end(&found.sign) || found.odds.failed < HEALED_FAILED_MIN {
         return Vec::new();
     }
     let extent = Extent { late: true, ..found.trial.extent };
@@ -174,17 +197,24 @@ async fn healing(
         if !fits || player.stop.is_cancelled() || Instant::now() >= ends {
             continue;
         }
-        let Some(shown) = shows(player, references, known, &trial, &found.sign).await else { continue };
+        let Some(shown) = shows(player, references, known, &trial, &found.sign, HEALED_PLAYS).await else { continue };
         healing.push(if shown { format!("Not healed by {event}.") } else { format!("Healed by {event}.") });
     }
     healing
 }
 
 /// Whether plays of a trial show a sign; `None` if none could be played.
-async fn shows(player: &Player, references: &References, known: &[Sign], trial: &Trial, sign: &Sign) -> Option<bool> {
+async fn shows(
+    player: &Player,
+    references: &References,
+    known: &[Sign],
+    trial: &Trial,
+    sign: &Sign,
+    times: u32,
+) -> Option<bool> {
     let reference = references.of(player, trial.extent).await?;
     let mut shown = None;
-    for outcome in all_of(player, trial, HEALED_PLAYS).await {
+    for outcome in all_of(player, trial, times).await {
         let Outcome::Played(played) = outcome else { continue };
         let signs = all_signs(&reference, known, &played, &trial.disturbances);
         shown = Some(shown == Some(true) || signs.iter().any(|one| one.is_like(sign)));

@@ -12,6 +12,11 @@ use super::points::Signature;
 pub(crate) const HOLD_MS: u64 = 2000;
 /// How late one answer is, in milliseconds: later than the event of the same write.
 pub(crate) const LATE_MS: u64 = 700;
+/// How late the answers are that outlive an object, in milliseconds: the shortest life of an object in the operations is
+/// shorter.
+const OUTLIVES_MS: u64 = 5000;
+/// How long requests begin whose answers outlive an object, in milliseconds: all such answers arrive before the quiet.
+const OUTLIVING_FOR: &str = "1500ms";
 /// The age of an old state, in milliseconds.
 const AGE_MS: u64 = 1500;
 /// The resource of the objects with which replicas elect a leader.
@@ -38,6 +43,8 @@ pub(crate) enum Kind {
     AnswerTimeout,
     /// The event of a write arrives before its answer.
     EventFirst,
+    /// The answers to creations arrive so late that an object may be gone again.
+    Outlived,
     /// The write is refused once with a conflict.
     Conflict,
     /// The write is refused once with an error of the server.
@@ -106,6 +113,7 @@ impl Kind {
             Self::LoseAnswer => "lose an answer",
             Self::AnswerTimeout => "time out after the commit",
             Self::EventFirst => "event before answer",
+            Self::Outlived => "life before answer",
             Self::Conflict => "conflict",
             Self::ServerError => "error of the server",
             Self::Conflicts => "conflicts for a while",
@@ -129,6 +137,9 @@ impl Kind {
         if is_watched {
             let old = Self::OldList(point.resource.clone());
             kinds.extend([Self::HoldOwn, Self::Hide, Self::Replay, Self::EventFirst, old]);
+            if point.verb == "create" {
+                kinds.push(Self::Outlived);
+            }
         }
         kinds.extend([Self::LoseAnswer, Self::AnswerTimeout, Self::ServerError, Self::ServerErrors, Self::Slow]);
         if matches!(point.verb.as_str(), "update" | "patch") {
@@ -156,6 +167,7 @@ impl Kind {
     pub(crate) fn usual_ms(&self) -> u64 {
         match self {
             Self::EventFirst => LATE_MS,
+            Self::Outlived => OUTLIVES_MS,
             _ => HOLD_MS,
         }
     }
@@ -173,6 +185,7 @@ impl Kind {
                 | Self::ServerErrors
                 | Self::Slow
                 | Self::EventFirst
+                | Self::Outlived
         )
     }
 
@@ -249,6 +262,9 @@ impl Disturbance {
             Kind::EventFirst => vec![
                 json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": lasts, "count": 1, "when": before}),
             ],
+            Kind::Outlived => vec![
+                json!({"name": "delay-answer", "resource": resource, "on": verb, "delay": lasts, "for": OUTLIVING_FOR, "when": before}),
+            ],
             Kind::Conflict => vec![refused(409)],
             Kind::ServerError => vec![refused(500)],
             Kind::Conflicts => vec![refused_for(409)],
@@ -301,6 +317,9 @@ impl Disturbance {
             Kind::LoseAnswer => format!("The connection breaks after {at} is stored: a network failure."),
             Kind::AnswerTimeout => format!("{first} is stored, and the answer is 504: a slow etcd."),
             Kind::EventFirst => format!("The answer to {at} arrives {ms} ms after its event: a slow connection."),
+            Kind::Outlived => {
+                format!("From {at} on, such answers arrive {ms} ms after the event: a connection that loses packets.")
+            }
             Kind::Conflict => format!("{first} is refused once with 409: another writer was faster."),
             Kind::ServerError => format!("{first} is refused once with 500: etcd changes its leader."),
             Kind::Conflicts => {

@@ -13,6 +13,8 @@ pub(crate) const TIME: &str = "<time>";
 /// The field that says which spec a status is about, and the value that stands for the present one.
 const OBSERVED: &str = "status.observedGeneration";
 pub(crate) const GENERATION: &str = "<generation>";
+/// The value that stands for any IP address: the control plane gives addresses in the order of creations.
+const ADDRESS: &str = "<address>";
 /// Metadata that differs in each play.
 const OF_PLAY: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
 /// Fields at any depth that count writes or name an object by its identity.
@@ -149,16 +151,27 @@ fn walk(value: &Value, path: String, leaves: &mut Leaves) {
         }
         Value::Array(items) => {
             // The order of plain values depends on the order of writes.
-            let mut plain: Vec<Value> = items.clone();
+            let mut plain: Vec<Value> = items.iter().map(timeless).collect();
             plain.sort_by_cached_key(Value::to_string);
             leaves.insert(path, Value::Array(plain));
         }
-        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => {
-            leaves.insert(path, TIME.into());
-        }
+        Value::String(text) if text.starts_with('{') => match serde_json::from_str(text) {
+            // Clients keep a copy of an object as text in an annotation.
+            Ok(inner @ Value::Object(_)) => walk(&inner, path, leaves),
+            _ => _ = leaves.insert(path, value.clone()),
+        },
         plain => {
-            leaves.insert(path, plain.clone());
+            leaves.insert(path, timeless(plain));
         }
+    }
+}
+
+/// A plain value; times and addresses are the same in each play.
+fn timeless(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => TIME.into(),
+        Value::String(text) if text.parse::<std::net::IpAddr>().is_ok() => ADDRESS.into(),
+        other => other.clone(),
     }
 }
 
@@ -205,6 +218,31 @@ mod tests {
         assert_eq!(play(3, 3), play(5, 5));
         assert_ne!(play(5, 5), play(5, 4));
         assert_eq!(play(5, 5)["caches.x n/a"][OBSERVED], GENERATION);
+    }
+
+    /// The control plane gives the next free address, so an address depends on the order of creations.
+    #[test]
+    fn addresses_are_no_difference() {
+        let play = |address: &str, port: u16| {
+            let status = json!({"podIP": address, "podIPs": [{"ip": address}], "addresses": [address], "port": port});
+            objects(&[object("pods", json!({"metadata": {"name": "a", "namespace": "n"}, "status": status}))])
+        };
+        assert_eq!(play("10.244.1.2", 80), play("10.244.1.3", 80));
+        assert_eq!(play("10.244.1.2", 80), play("fd00::7", 80));
+        assert_ne!(play("10.244.1.2", 80), play("10.244.1.2", 81));
+    }
+
+    /// A copy of an object in an annotation is compared like an object.
+    #[test]
+    fn a_copy_in_an_annotation_is_compared_by_its_fields() {
+        let play = |copy: Value| {
+            let annotations = json!({"x/copy": copy.to_string()});
+            objects(&[object("services", json!({"metadata": {"name": "a", "annotations": annotations}}))])
+        };
+        let at = |time: &str, ip: &str, size: u8| json!({"at": time, "spec": {"ip": ip, "size": size}});
+        assert_eq!(play(at("2026-01-01T00:00:00Z", "10.96.0.3", 1)), play(at("2026-01-02T00:00:00Z", "10.96.0.5", 1)));
+        let play = play(at("2026-01-01T00:00:00Z", "10.96.0.3", 2));
+        assert_eq!(play["services a"]["metadata.annotations.x/copy.spec.size"], json!(2));
     }
 
     #[test]

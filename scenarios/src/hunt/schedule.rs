@@ -3,7 +3,7 @@
 //! Owns the seed and the guidance: trials that brought a new course are extended first. The same seed and the same
 //! answers give the same trials. Does no I/O.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
@@ -60,7 +60,12 @@ impl Search {
         for point in points {
             for kind in Kind::fitting(&point.signature, watched, fits) {
                 let lasts_ms = if kind.is_hold() { fits.hold_ms } else { kind.usual_ms() };
-                let (occurrence, most) = if kind.is_at_last() { (point.last, 1) } else { (1, point.occurrences) };
+                let (occurrence, most) = match kind {
+                    _ if kind.is_at_last() => (point.last, 1),
+                    // An hour means most to a subject that has all its objects.
+                    Kind::Time => (point.occurrences, point.occurrences),
+                    _ => (1, point.occurrences),
+                };
                 all.push(Disturbance { kind, point: point.signature.clone(), occurrence, lasts_ms });
                 occurrences.push(most);
             }
@@ -68,8 +73,9 @@ impl Search {
         // Shuffled, so that an early end has seen some of each disturbance and each point.
         let mut singles = all.clone();
         singles.shuffle(&mut random);
+        let singles = in_turn(singles);
         let (parents, played) = (VecDeque::new(), BTreeSet::new());
-        Self { random, singles: singles.into(), all, occurrences, parents, played, pairs: 0 }
+        Self { random, singles, all, occurrences, parents, played, pairs: 0 }
     }
 
     /// Number of single disturbances.
@@ -158,6 +164,20 @@ impl Search {
     }
 }
 
+/// One trial of each kind of disturbance in turn. Otherwise the trials that hold other kinds crowd out the rest, if the
+/// subject watches many kinds.
+fn in_turn(singles: Vec<Disturbance>) -> VecDeque<Disturbance> {
+    let mut rounds: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let in_round = |single: Disturbance| {
+        let round = rounds.entry(single.kind.name()).or_default();
+        *round += 1;
+        (*round, single)
+    };
+    let mut all: Vec<(usize, Disturbance)> = singles.into_iter().map(in_round).collect();
+    all.sort_by_key(|(round, _)| *round);
+    all.into_iter().map(|(_, single)| single).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::disturb::tests::point;
@@ -206,6 +226,34 @@ mod tests {
         let different: BTreeSet<&Disturbance> = first.iter().flat_map(|trial| &trial.disturbances).collect();
         assert_eq!(different.len(), count);
         assert!(trials(&mut search, 20).iter().all(|trial| trial.stage == Stage::Pair));
+    }
+
+    /// A subject that watches many kinds has many trials that hold another kind, and each other disturbance comes early
+    /// all the same.
+    #[test]
+    fn each_kind_of_disturbance_comes_early() {
+        let points = [Point { signature: point("create", "pods"), occurrences: 1 }];
+        let watched: Vec<String> = (0..40).map(|number| format!("k{number}.example.com")).collect();
+        let mut search = Search::new(1, &points, &watched, &FITS);
+        let early = trials(&mut search, 12);
+        let names: BTreeSet<&str> = early.iter().map(|trial| trial.disturbances[0].kind.name()).collect();
+        let wanted = ["absent API", "error of the server", "hold another kind", "lose an answer", "slow answers"];
+        assert!(wanted.iter().all(|name| names.contains(name)), "{names:?}");
+        assert!(search.singles() > 80);
+    }
+
+    /// The clock jumps late, when the objects are there.
+    #[test]
+    fn time_passes_at_a_late_write() {
+        let points = [Point { signature: point("create", "pods"), occurrences: 3 }];
+        let mut search = Search::new(1, &points, &[], &Fits { kills: true, clock: true, ..FITS });
+        let count = search.singles();
+        let all = trials(&mut search, count);
+        let occurrence = |kind: Kind| {
+            let mut all = all.iter().map(|trial| &trial.disturbances[0]);
+            all.find(|one| one.kind == kind).map(|one| one.occurrence)
+        };
+        assert_eq!((occurrence(Kind::Time), occurrence(Kind::Kill)), (Some(3), Some(1)));
     }
 
     /// A trial with a new course is extended, at most to three disturbances.

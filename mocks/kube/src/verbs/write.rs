@@ -66,6 +66,8 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         object::begin_create(&mut value, resource, call.served(), call.namespace())?;
         defaults::decoded(&mut value, resource, now);
     }
+    // The sent status is gone, and a real server fills in a default of the status when it reads the object.
+    shape::fill(call, &mut value)?;
     to_storage(call, &mut value);
     let generated = object::meta(&value, "name").is_empty();
     for _ in 0..TRIES {

@@ -40,6 +40,22 @@ async fn defined() -> (World, Client) {
     (world, client)
 }
 
+/// The status that a client sends with a new object is dropped, and the default of the definition comes instead.
+#[tokio::test]
+async fn a_new_object_has_the_default_status() {
+    let (_world, mut client) = World::alone().await;
+    let status = json!({"type": "object", "default": {"phase": "Ready"}, "properties": {"phase": {"type": "string"}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"status": status}}});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}}});
+    client.post(DEFINITIONS, &crate::definition("gadgets", "Gadget", &json!([version]))).await;
+    let mut sent = gadget(&json!({}));
+    sent["status"] = json!({"phase": "Sent"});
+    let (status, made) = client.post(GADGETS, &sent).await;
+    assert_eq!((status, &made["status"]), (201, &json!({"phase": "Ready"})), "{made}");
+    assert_eq!(client.get(&format!("{GADGETS}/g")).await.1["status"], json!({"phase": "Ready"}));
+}
+
 #[tokio::test]
 async fn a_schema_refuses_with_all_causes_at_once() {
     let (_world, mut client) = defined().await;
