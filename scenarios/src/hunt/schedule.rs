@@ -232,7 +232,7 @@ mod tests {
     /// all the same.
     #[test]
     fn each_kind_of_disturbance_comes_early() {
-        let points = [Point { signature: point("create", "pods"), occurrences: 1 }];
+        let points = [Point { signature: point("create", "pods"), occurrences: 1, last: 1 }];
         let watched: Vec<String> = (0..40).map(|number| format!("k{number}.example.com")).collect();
         let mut search = Search::new(1, &points, &watched, &FITS);
         let early = trials(&mut search, 12);
@@ -245,7 +245,7 @@ mod tests {
     /// The clock jumps late, when the objects are there.
     #[test]
     fn time_passes_at_a_late_write() {
-        let points = [Point { signature: point("create", "pods"), occurrences: 3 }];
+        let points = [Point { signature: point("create", "pods"), occurrences: 3, last: 3 }];
         let mut search = Search::new(1, &points, &[], &Fits { kills: true, clock: true, ..FITS });
         let count = search.singles();
         let all = trials(&mut search, count);

@@ -1,6 +1,6 @@
 //! Runs released programs for another processor, under an emulator.
 //!
-//! The kernel starts the emulator (binfmt_misc), so that programs which start each other are emulated as well. On
+//! The kernel starts the emulator (`binfmt_misc`), so that programs which start each other are emulated as well. On
 //! Debian, `apt-get install qemu-user-static binfmt-support` sets this up.
 
 use std::path::Path;
