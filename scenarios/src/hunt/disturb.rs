@@ -234,7 +234,11 @@ impl Disturbance {
         let hold = |resource: &str| json!({"name": "silent-watch", "resource": resource, "newStreams": "silent", "heals": true, "for": lasts, "when": before});
         let refused = |status: u16| json!({"name": "http-error", "resource": resource, "on": verb, "status": status, "count": 1, "when": before});
         let old = |resource: &str| json!({"name": "stale-view", "resource": resource, "age": format!("{AGE_MS}ms"), "for": lasts, "when": after});
-        let refused_for = |status: u16| json!({"name": "http-error", "resource": resource, "on": verb, "status": status, "for": lasts, "when": before});
+        let refused_for = |status: u16| {
+            json!({
+                "name": "http-error", "resource": resource, "on": verb, "status": status, "for": lasts, "when": before
+            })
+        };
         let kill = || json!({"name": "process-kill", "when": after});
         match kind {
             Kind::HoldOwn => vec![hold(resource)],

@@ -17,8 +17,8 @@ const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", "")
 
 /// Maximum size of a released program in bytes; every CI pipeline downloads these programs.
 const BYTES_MAX: usize = 40_000_000;
-/// What the linker does to make programs smaller: it stores addresses that the start of a program corrects in two bytes
-/// instead of 24, and functions with equal code once.
+/// Flags with which the linker makes programs smaller. It stores addresses that the start of a program corrects in two
+/// bytes instead of 24, and functions with equal code once.
 const LINKER_FLAGS: [&str; 3] = ["-Clink-arg=-z", "-Clink-arg=pack-relative-relocs", "-Clink-arg=--icf=all"];
 /// The Cargo profile of the injected program, which is optimized for size (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
