@@ -42,6 +42,9 @@ func main() {
 "#;
 const MODULE: &str = "module example.com/emulated\n\ngo 1.26.0\n\nrequire sigs.k8s.io/controller-runtime v0.25.2\n";
 
+/// The highest exit code of a run with a verdict.
+const INCONCLUSIVE: i32 = 2;
+
 /// Runs the programs of each target in the folder `out` that this machine can run only under an emulator.
 pub(crate) fn check(out: &Path) -> Result<()> {
     for target in Target::ALL.into_iter().filter(|target| !target.runs_here()) {
@@ -79,13 +82,16 @@ fn unpack(archive: &Path, into: &Path) -> Result<()> {
     output_of(&mut command).map(drop)
 }
 
-/// Runs the first scenario of the README.
+/// Runs the first scenario of the README. An emulator may be too slow for the budgets of answer times, but the run must
+/// reach a verdict and miss no version.
 fn soak(program: &Path, folder: &Path) -> Result<()> {
     let mut command = Command::new(program);
     command.args(["soak", "smoke", "--quiet"]).current_dir(folder).stdin(Stdio::null());
     let output = command.output().context("failed to start `longhaul soak smoke`")?;
     println!("dist: `longhaul soak smoke` under an emulator: {}", output.status);
-    ensure!(output.status.success(), "`longhaul soak smoke` under an emulator:\n{}", page::printed(&output));
+    let printed = page::printed(&output);
+    let has_verdict = output.status.code().is_some_and(|code| code <= INCONCLUSIVE);
+    ensure!(has_verdict && printed.contains(" 0 missed"), "`longhaul soak smoke` under an emulator:\n{printed}");
     Ok(())
 }
 
