@@ -119,3 +119,18 @@ fn environment(target: Target, out: &Path, folder: &Path) -> Result<()> {
     println!("dist: a test suite in Go under an emulator: {}", printed.trim());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::root;
+
+    #[test]
+    #[ignore = "slow"]
+    fn nightly_programs_for_another_processor_run_under_an_emulator() {
+        let out = std::env::var_os("LONGHAUL_DIST").map_or_else(|| root().join("target/dist"), PathBuf::from);
+        check(&out).unwrap();
+    }
+}
