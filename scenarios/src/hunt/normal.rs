@@ -19,7 +19,7 @@ const ADDRESS: &str = "<address>";
 const OF_PLAY: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
 /// Fields at any depth that count writes or name an object by its identity. The controller of Deployments counts the
 /// templates of a Deployment in an annotation: a subject that sees two changes at once writes one template less.
-const COUNTERS: [&str; 3] = ["observedGeneration", "uid", "deployment.kubernetes.io/revision"];
+const COUNTERS: [&str; 4] = ["observedGeneration", "uid", "containerID", "deployment.kubernetes.io/revision"];
 /// Keys that identify the items of a list.
 const IDENTITIES: [&str; 4] = ["type", "name", "key", "containerPort"];
 /// The length of the generated part of a name, and its characters (`SimpleNameGenerator` in
@@ -40,7 +40,7 @@ pub(crate) fn objects(all: &[Object]) -> BTreeMap<String, Leaves> {
         .filter(|it| !it.is_empty())
         .collect();
     let mut named: BTreeMap<String, Vec<Leaves>> = BTreeMap::new();
-    for Object { resource, object } in all.iter().filter(|one| !is_ignored(&one.resource)) {
+    for Object { resource, object } in all.iter().filter(|one| !is_ignored(&one.resource) && !is_history(one)) {
         named.entry(key(resource, object)).or_default().push(leaves(object, &prefixes));
     }
     let mut keyed = BTreeMap::new();
@@ -53,6 +53,20 @@ pub(crate) fn objects(all: &[Object]) -> BTreeMap<String, Leaves> {
         keyed.extend(same.into_iter().enumerate().map(|(number, leaves)| (format!("{key}#{}", number + 1), leaves)));
     }
     keyed
+}
+
+/// Whether an object only keeps an earlier template of another object. A subject that reads two changes at once writes
+/// one template instead of two.
+fn is_history(one: &Object) -> bool {
+    match one.resource.as_str() {
+        "controllerrevisions.apps" => true,
+        "replicasets.apps" => {
+            let owners = one.object["metadata"]["ownerReferences"].as_array();
+            let is_of_a_deployment = owners.into_iter().flatten().any(|owner| owner["kind"] == "Deployment");
+            is_of_a_deployment && one.object["spec"]["replicas"] == 0
+        }
+        _ => false,
+    }
 }
 
 /// The resource in a key of [`objects`].
@@ -218,6 +232,11 @@ mod tests {
         };
         assert_eq!(play("4"), play("5"));
         assert_eq!(play("4")["deployments.apps a"]["metadata.annotations.x/owner"], json!("a"));
+        let set = |owner: &str, replicas: u8| {
+            let metadata = json!({"name": "a-1", "ownerReferences": [{"kind": owner, "name": "a"}]});
+            objects(&[object("replicasets.apps", json!({"metadata": metadata, "spec": {"replicas": replicas}}))]).len()
+        };
+        assert_eq!((set("Deployment", 0), set("Deployment", 1), set("Cache", 0)), (0, 1, 1));
     }
 
     /// A status about an older spec is a difference, and the number of the generation is none.
