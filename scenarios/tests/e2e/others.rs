@@ -116,8 +116,8 @@ macro_rules! each {
 each! {
     cert_manager_webhook,
     cluster_api_late_machine_sets,
-    dask_kubernetes,
     dask_kubernetes_late_worker_groups,
+    dask_kubernetes,
     devservers,
     k8swatcher,
     karpenter_late_answers,
