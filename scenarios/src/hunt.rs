@@ -426,7 +426,7 @@ fn lease(plays: &[&audit::Audit], clock_rate: u32) -> Option<u64> {
     let renews = play.writes.iter().any(|write| write.resource == disturb::LEASES);
     let leases = play.objects.iter().filter(|one| renews && one.resource == disturb::LEASES);
     let seconds = leases.filter_map(|lease| lease.object["spec"]["leaseDurationSeconds"].as_u64()).max()?;
-    let lost_ms = seconds * 1000 / u64::from(clock_rate.max(1)) + LEASE_MARGIN_MS;
+    let lost_ms = (seconds.saturating_mul(1000) / u64::from(clock_rate.max(1))).saturating_add(LEASE_MARGIN_MS);
     (lost_ms <= LEASE_MAX_MS).then_some(lost_ms)
 }
 

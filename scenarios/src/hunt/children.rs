@@ -209,7 +209,7 @@ fn edit(reference: &Reference, resource: &str, child: &Value) -> Option<String> 
             return;
         }
         let changed = match value {
-            Value::Number(number) => number.as_i64().map(|number| Value::from(number + 1)),
+            Value::Number(number) => number.as_i64().and_then(|number| number.checked_add(1)).map(Value::from),
             Value::Bool(is_on) => Some(Value::from(!is_on)),
             Value::String(_) if resource == "secrets" => path.starts_with(TEXTS[0]).then(|| EDITED_BASE64.into()),
             Value::String(_) => TEXTS.iter().any(|text| path.starts_with(text)).then(|| EDITED.into()),

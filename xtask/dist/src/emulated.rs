@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -42,6 +43,8 @@ func main() {
 "#;
 const MODULE: &str = "module example.com/emulated\n\ngo 1.26.0\n\nrequire sigs.k8s.io/controller-runtime v0.25.2\n";
 
+/// The longest time of one emulated program.
+const LONGEST: Duration = Duration::from_mins(10);
 /// The highest exit code of a run with a verdict.
 const INCONCLUSIVE: i32 = 2;
 
@@ -82,11 +85,18 @@ fn unpack(archive: &Path, into: &Path) -> Result<()> {
     output_of(&mut command).map(drop)
 }
 
+/// A command that is ended after [`LONGEST`], because an emulated program may hang.
+fn limited(program: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg(LONGEST.as_secs().to_string()).arg(program).stdin(Stdio::null());
+    command
+}
+
 /// Runs the first scenario of the README. An emulator may be too slow for the budgets of answer times, but the run must
 /// reach a verdict and miss no version.
 fn soak(program: &Path, folder: &Path) -> Result<()> {
-    let mut command = Command::new(program);
-    command.args(["soak", "smoke", "--quiet"]).current_dir(folder).stdin(Stdio::null());
+    let mut command = limited(program);
+    command.args(["soak", "smoke", "--quiet"]).current_dir(folder);
     let output = command.output().context("failed to start `longhaul soak smoke`")?;
     println!("dist: `longhaul soak smoke` under an emulator: {}", output.status);
     let printed = page::printed(&output);
@@ -111,8 +121,8 @@ fn environment(target: Target, out: &Path, folder: &Path) -> Result<()> {
         println!("dist: a test suite in Go: skipped: needs Go and its module proxy ({error:#})");
         return Ok(());
     }
-    let mut run = Command::new(module.join("suite"));
-    run.current_dir(&module).env("KUBEBUILDER_ASSETS", assets.join(suite::FOLDER)).stdin(Stdio::null());
+    let mut run = limited(&module.join("suite"));
+    run.current_dir(&module).env("KUBEBUILDER_ASSETS", assets.join(suite::FOLDER));
     let printed = output_of(&mut run)?;
     let expected = format!("created on {}", target.architecture());
     ensure!(printed.contains(&expected), "the test suite did not print `{expected}`: {printed}");
