@@ -50,6 +50,14 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
+        name: "A default of the status",
+        diverges: true,
+        applies: |step, found| {
+            let status = step.method == "PATCH" && step.path.contains("/states/") && step.path.ends_with("/status");
+            status && found.at == "/body/metadata/resourceVersion"
+        },
+    },
+    Meant {
         name: "Applying null where there is a default",
         diverges: true,
         applies: |step, found| {

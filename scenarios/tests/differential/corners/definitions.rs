@@ -18,6 +18,7 @@ pub fn all() -> Vec<Sequence> {
         one("lists of custom resources in server-side apply", applied()),
         one("applied custom resources that are not of their type", mistyped()),
         one("a field that is an integer or a text", loose()),
+        one("a status with a default", status_default()),
     ]
 }
 
@@ -225,5 +226,39 @@ fn loose() -> Vec<Step> {
         Step::delete(format!("{path}/a")),
         Step::apply(format!("{path}/a?fieldManager=one"), loose(json!({"image": "a:1", "limit": 1, "set": ["x"]}))),
         Step::apply(format!("{path}/a?fieldManager=two"), loose(json!({"set": ["y"]}))),
+    ]
+}
+
+/// The status that a client sends with a new object is dropped; the default of the definition comes instead.
+fn status_default() -> Vec<Step> {
+    let mut definition = special::definition(GROUP);
+    definition["metadata"]["name"] = json!(format!("states.{GROUP}"));
+    definition["spec"]["names"] =
+        json!({"plural": "states", "singular": "state", "kind": "State", "listKind": "StateList"});
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["status"]["default"] = json!({"phase": "Ready"});
+    let path = path().replace("widgets", "states");
+    let mut state = widget("a", json!({"image": "a:1"}));
+    state["kind"] = json!("State");
+    let named = |name: &str| {
+        let mut state = state.clone();
+        state["metadata"]["name"] = json!(name);
+        state
+    };
+    let mut with_status = named("b");
+    with_status["status"] = json!({"phase": "Sent"});
+    vec![
+        Step::post(DEFINITIONS, definition),
+        Step::new("UNTIL 200", &path[..]),
+        Step::post(format!("{path}?dryRun=All"), named("a")),
+        Step::post(&path[..], named("a")),
+        Step::post(&path[..], with_status.clone()),
+        Step::get(&path[..]),
+        Step::put(format!("{path}/b"), with_status.clone()),
+        Step::put(format!("{path}/b/status"), with_status),
+        Step::apply(format!("{path}/c?fieldManager=one"), named("c")),
+        Step::patch(format!("{path}/b/status"), "merge-patch", json!({"status": null})),
+        Step::get(&path[..]),
+        Step::patch(format!("{path}/a/status"), "merge-patch", json!({"status": null})),
     ]
 }
