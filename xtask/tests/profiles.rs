@@ -18,9 +18,9 @@ use serde_json::Value;
 /// exceptions.
 const EXCEPTIONS_MAX: usize = 10;
 const PROFILE: &str = "profile.release";
-/// Crates of this workspace that may be optimized for size: they read scenarios, start processes and write reports. The
-/// servers, the load generator, the ledger and the service are not among them.
-const FOR_SIZE: [&str; 6] = ["kind", "mock-envtest", "record", "reports", "scenario", "scenarios"];
+/// Crates of this workspace that may be optimized for size: they read scenarios, start processes, play the controllers of
+/// a cluster and write reports. The servers, the load generator, the ledger and the service are not among them.
+const FOR_SIZE: [&str; 7] = ["kind", "mock-envtest", "mock-workloads", "record", "reports", "scenario", "scenarios"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
