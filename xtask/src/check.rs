@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Result;
 
 use crate::cargo::{FULL, PLANTED_FEATURES, cargo, run, shown};
-use crate::test;
+use crate::{containers, test};
 
 /// Arguments of `cargo xtask check`.
 #[derive(clap::Args)]
@@ -20,6 +20,7 @@ pub(crate) struct Arguments {
 /// Runs every check and stops at the first failure.
 pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
+    step("format of the tests with containers", &mut containers::cargo(&["fmt", "--check"]))?;
     optional("dependency policy", "deny", cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
     advisories()?;
     optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
@@ -33,6 +34,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     step("lints of the lean service", cargo().args(lean).args(["--", "--deny=warnings"]))?;
     let webhook = ["--no-default-features", "--features=admission", "--", "--deny=warnings"];
     step("lints of the webhook alone", cargo().args(lean).args(webhook))?;
+    containers()?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet", FULL];
     step("documentation", cargo().args(docs).env("RUSTDOCFLAGS", "--deny=warnings"))?;
     if !arguments.without_tests {
@@ -41,6 +43,20 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     }
     eprintln!("check: all green");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks the tests that start containers, if a container engine answers: only then the tests are compiled.
+fn containers() -> Result<()> {
+    if !containers::has_engine() {
+        eprintln!("check: lints of the tests with containers: skipped: needs an engine");
+        return Ok(());
+    }
+    let lints = ["clippy", "--all-targets", "--", "--deny=warnings"];
+    step("lints of the tests with containers", &mut containers::cargo(&lints))?;
+    let config = crate::cargo::root().join("deny.toml");
+    let mut policy = containers::cargo(&["deny", "check", "--config"]);
+    policy.arg(config).args(["bans", "licenses", "sources"]);
+    optional("dependency policy of the tests with containers", "deny", &mut policy)
 }
 
 fn cargo_args(arguments: &[&str]) -> Command {

@@ -4,6 +4,7 @@
 mod bench;
 mod cargo;
 mod check;
+mod containers;
 mod dist;
 mod gate;
 mod kinds;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{cargo, plain, seed, skipped};
+use crate::{cargo, containers, plain, seed, skipped};
 
 /// Number of tests that run at the same time on each CPU. Tests mostly wait for sockets and clocks, so more tests than
 /// CPUs can run.
@@ -24,6 +24,9 @@ const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
 const TWICE: &str = "NEXTEST_DOUBLE_SPAWN";
 /// The environment variable with the folder of the programs that tests run.
 const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
+
+/// The filter that selects the tests of `scenarios/containers`.
+const CONTAINERS: &str = "containers";
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
@@ -72,6 +75,11 @@ impl Arguments {
     fn only_slow(&self) -> bool {
         self.rest || self.nightly
     }
+
+    /// Whether the tests that start containers run: with all slow tests, or if they are named.
+    fn with_containers(&self) -> bool {
+        self.full || self.rest || self.filter.iter().any(|filter| filter == CONTAINERS)
+    }
 }
 
 /// Runs the tests of the workspace with cargo-nextest, which is faster, or with `cargo test` if cargo-nextest is not
@@ -111,6 +119,9 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
         tests.env(PROGRAMS, &programs).arg("--no-fail-fast").args(&arguments.filter).arg("--").args(libtest_flags);
         tests.arg(format!("--test-threads={threads}"));
         plain::run(&mut tests)?;
+    }
+    if arguments.with_containers() {
+        containers::test(&programs)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -39,6 +39,10 @@ pub(super) struct Kube {
     /// The port on 127.0.0.1; 0 takes a free port.
     #[arg(long, default_value_t = 6443)]
     port: u16,
+    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead of 127.0.0.1; a container listens on 0.0.0.0. Any
+    /// client that reaches the address and has the token may do everything.
+    #[arg(long, value_name = "ADDR", value_parser = place)]
+    listen: Option<ListenAddress>,
     /// The file for the kubeconfig, readable by this user only. An existing file that another program wrote is not
     /// overwritten.
     #[arg(long, default_value = "kubeconfig.yaml")]
@@ -145,7 +149,8 @@ async fn kube(arguments: Kube) -> Result<()> {
     let namespace = Endpoint::namespace(&faults)?;
     config.names = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
     // If the network has faults, the proxy in front of the server takes the port that clients know.
-    config.listen = loopback(if Endpoint::is_needed(&faults) { 0 } else { arguments.port });
+    let listen = arguments.listen.map_or(loopback(arguments.port), |place| place.on(arguments.port));
+    config.listen = if Endpoint::is_needed(&faults) { loopback(0) } else { listen };
     config.epoch = Instant::now();
     let epoch = config.epoch;
     config.bookmarks_every = arguments.bookmarks_every.0;
@@ -173,11 +178,10 @@ async fn kube(arguments: Kube) -> Result<()> {
     let server = mock_kube::Server::start(config, &authority).await.context(PORT_REMEDY)?;
     let mut replicas = Vec::new();
     for number in 1..arguments.endpoints {
-        let port = if arguments.port == 0 { 0 } else { arguments.port.saturating_add(number) };
-        replicas.push(server.replica(loopback(port)).await.context(PORT_REMEDY)?);
+        let port = if listen.port() == 0 { 0 } else { listen.port().saturating_add(number) };
+        replicas.push(server.replica(SocketAddr::new(listen.ip(), port)).await.context(PORT_REMEDY)?);
     }
     let wanted = Endpoint::is_needed(&faults);
-    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let endpoint =
         Endpoint::open(wanted, namespace, server.address(), listen, epoch, SEED).await.context(PORT_REMEDY)?;
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;

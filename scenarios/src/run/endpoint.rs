@@ -3,7 +3,7 @@
 //!
 //! Owns the proxy and its network namespace. Works with every kind of control plane.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -52,9 +52,13 @@ impl Endpoint {
         Ok(Self { proxy: Some(proxy), server_name })
     }
 
-    /// The address that clients use instead of the control plane's address.
+    /// The address that clients on this machine use instead of the control plane's address.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.proxy.as_ref().map(Proxy::address)
+        let mut address = self.proxy.as_ref().map(Proxy::address)?;
+        if address.ip().is_unspecified() {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        Some(address)
     }
 
     /// The kubeconfig, changed to use the address of the proxy.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -17,20 +18,51 @@ fn greeted(address: SocketAddr) -> std::io::Result<usize> {
     stream.read(&mut [0; 8])
 }
 
+/// A mock with these arguments, the lines that it prints, and its kubeconfig.
+fn mock(folder: &Path, arguments: &[&str]) -> (Ended, impl Iterator<Item = String> + use<>, PathBuf) {
+    let kubeconfig = folder.join("kubeconfig.yaml");
+    let mut command = longhaul(&["mock", "kube"]);
+    command.args(arguments).arg("--kubeconfig").arg(&kubeconfig).stdout(Stdio::piped());
+    let mut mock = Ended(command.spawn().unwrap());
+    let lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    (mock, lines, kubeconfig)
+}
+
+/// The address in a line that the mock prints.
+fn address(line: &str) -> SocketAddr {
+    let rest = line.split("https://").nth(1).unwrap_or_else(|| panic!("no address in `{line}`"));
+    rest.split([',', ' ']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_mock_alone_listens_on_the_given_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_mock, mut lines, _) = mock(folder.path(), &["--listen", "127.0.0.2:0", "--endpoints", "2"]);
+    for _ in 0..2 {
+        let address = address(&lines.next().unwrap());
+        assert_eq!(address.ip().to_string(), "127.0.0.2");
+        TcpStream::connect(address).unwrap();
+    }
+    // Behind a network with faults, the proxy listens on the address, and the kubeconfig names one that can be reached.
+    let faults = folder.path().join("faults.yaml");
+    std::fs::write(&faults, "- {name: net-refuse, how: reset, at: 1h}\n").unwrap();
+    let everywhere = ["--listen", "0.0.0.0", "--port", "0", "--force", "--faults", faults.to_str().unwrap()];
+    let (_mock, mut lines, kubeconfig) = mock(folder.path(), &everywhere);
+    let proxy = address(&lines.next().unwrap());
+    let elsewhere = SocketAddr::new([127, 0, 0, 3].into(), proxy.port());
+    TcpStream::connect(elsewhere).unwrap();
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    assert!(text.contains(&format!("https://127.0.0.1:{}", proxy.port())), "{text}");
+}
+
 #[test]
 #[ignore = "slow"]
 fn faults_of_the_network_are_played_in_front_of_a_mock_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let (faults, kubeconfig) = (folder.path().join("faults.yaml"), folder.path().join("kubeconfig.yaml"));
+    let faults = folder.path().join("faults.yaml");
     std::fs::write(&faults, "- {name: net-refuse, how: reset}\n").unwrap();
-    let mut command = longhaul(&["mock", "kube", "--port", "0", "--faults"]);
-    command.arg(&faults).arg("--kubeconfig").arg(&kubeconfig).stdout(Stdio::piped());
-    let mut mock = Ended(command.spawn().unwrap());
-    let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let address = |line: &str| -> SocketAddr {
-        let rest = line.split("https://").nth(1).unwrap_or_else(|| panic!("no address in `{line}`"));
-        rest.split([',', ' ']).next().unwrap().parse().unwrap()
-    };
+    let (_mock, mut lines, kubeconfig) = mock(folder.path(), &["--port", "0", "--faults", faults.to_str().unwrap()]);
     let bad = address(&lines.next().unwrap());
     let good = address(&lines.next().unwrap());
     let text = std::fs::read_to_string(&kubeconfig).unwrap();
