@@ -255,7 +255,8 @@ async fn hold(config: Config) {
 async fn errors_say_what_was_wrong_and_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let missing = Local::start(Config::new(directory.path(), directory.path())).await.unwrap_err();
-    assert!(missing.to_string().starts_with("failed to find `etcd` in "), "{missing}");
+    let Error::Missing(program) = missing else { panic!("{missing}") };
+    assert!(program.to_string().starts_with("failed to find `etcd` in "), "{program}");
 
     let Some(assets) = assets() else { return };
     let plane = directory.path().join("plane");
