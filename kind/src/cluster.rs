@@ -120,18 +120,6 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
-    pub fn misses_program(&self) -> bool {
-        match self {
-            Self::Local(error) => error.misses_program(),
-            Self::Node(error) => error.misses_program(),
-            Self::Containers(error) => error.misses_program(),
-            _ => false,
-        }
-    }
-}
-
 impl Up {
     /// The settings of a control plane with the name `local`.
     pub fn new(assets: impl Into<PathBuf>, state_directory: impl Into<PathBuf>) -> Self {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::MissingProgram;
 use crate::step::{self, Failed, Step, Tool};
 
 /// The time limit for making a cluster. A cluster with three control planes takes a minute on two busy cores, and its
@@ -65,8 +66,8 @@ pub struct Containers {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine lacks a program or setting. Longhaul started nothing.
-    #[error("this machine lacks programs that a kind cluster needs; nothing was started\n  {0}")]
-    Missing(String),
+    #[error("nothing was started")]
+    Missing(#[from] MissingProgram),
     #[error(transparent)]
     Step(#[from] Failed),
     /// The number of control planes is neither 1 nor 3.
@@ -107,11 +108,8 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
-    pub fn misses_program(&self) -> bool {
-        matches!(self, Self::Missing(_))
-    }
+fn lacks(programs: &str) -> MissingProgram {
+    MissingProgram::new(format!("a kind cluster needs programs that this machine lacks\n  {programs}"))
 }
 
 impl Containers {
@@ -131,7 +129,7 @@ impl Containers {
         let missing: Vec<String> =
             [kind.as_ref().err(), engine.as_ref().err(), file.as_ref().err()].into_iter().flatten().cloned().collect();
         let (Ok(kind), Ok(engine), true) = (kind, engine, missing.is_empty()) else {
-            return Err(Error::Missing(missing.join("\n  ")));
+            return Err(lacks(&missing.join("\n  ")).into());
         };
         if let Some(number) = config.control_planes.filter(|number| !CONTROL_PLANES.contains(number)) {
             return Err(Error::ControlPlanes(number));
@@ -140,7 +138,7 @@ impl Containers {
         let mend = format!("start the engine (`systemctl start {called}`), or tell {called} where it is (DOCKER_HOST)");
         let tool = made.engine();
         let answers = Step::new("ask the container engine", mend, &tool, ["version"]).within(LOOK_LIMIT);
-        answers.call().await.map_err(|failed| Error::Missing(failed.to_string()))?;
+        answers.call().await.map_err(|failed| lacks(&failed.to_string()))?;
         Ok(made)
     }
 

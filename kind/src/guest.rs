@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::MissingProgram;
 use crate::containers::{self, Containers, found};
 use crate::labelled::Labelled;
 use crate::leaders::Leaders;
@@ -100,10 +101,8 @@ pub enum Error {
     #[error(transparent)]
     Programs(#[from] programs::Error),
     /// kubectl is not on the PATH.
-    #[error(
-        "kubectl has to be on the PATH, and is not; nothing was started\n  to fix it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
-    )]
-    NoKubectl,
+    #[error("nothing was started")]
+    Missing(#[from] MissingProgram),
     /// The kubeconfig cannot be used.
     #[error("failed to use {file}: {reason}")]
     Kubeconfig {
@@ -121,16 +120,16 @@ pub enum Error {
     NoWay(String),
 }
 
-impl Error {
-    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
-    pub fn misses_program(&self) -> bool {
-        match self {
-            Self::NoKubectl => true,
-            Self::Containers(error) => error.misses_program(),
-            Self::Programs(error) => error.misses_program(),
-            _ => false,
-        }
-    }
+/// The path of kubectl.
+fn kubectl() -> Result<PathBuf, MissingProgram> {
+    found("kubectl").ok_or_else(no_kubectl)
+}
+
+/// The error without kubectl.
+pub fn no_kubectl() -> MissingProgram {
+    MissingProgram::new(
+        "kubectl has to be on the PATH, and is not\n  to fix it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`",
+    )
 }
 
 impl Guest {
@@ -141,7 +140,7 @@ impl Guest {
                 drop(Containers::check(name.as_deref().unwrap_or_default(), config).await?);
             }
             Cluster::Kubeconfig(file, named) => {
-                let tool = Tool::new(found("kubectl").ok_or(Error::NoKubectl)?);
+                let tool = Tool::new(kubectl()?);
                 context::read(&tool, file.as_deref(), named).await?;
             }
         }
@@ -189,7 +188,7 @@ impl Guest {
                 Self::settle(stay, way, Some(machine), config, Some(&wanted)).await
             }
             Cluster::Kubeconfig(file, named) => {
-                let tool = Tool::new(found("kubectl").ok_or(Error::NoKubectl)?);
+                let tool = Tool::new(kubectl()?);
                 let (way, words) = context::read(&tool, file.as_deref(), &named).await?;
                 let mut stay = Stay::new(tool.with(words), None, false);
                 let mut registration = noted(&config)?;

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::MissingProgram;
 use crate::access::Access;
 use crate::machinery::Machinery;
 use crate::programs::files::{Files, Server};
@@ -74,7 +75,12 @@ impl Config {
 
     fn program(&self, program: &'static str) -> Result<PathBuf, Error> {
         let path = self.assets.join(program);
-        if path.is_file() { Ok(path) } else { Err(Error::NoProgram { program, assets: self.assets.clone() }) }
+        if path.is_file() {
+            return Ok(path);
+        }
+        let assets = self.assets.display();
+        let remedy = "point KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver";
+        Err(MissingProgram::new(format!("failed to find `{program}` in {assets}: {remedy}")).into())
     }
 }
 

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::MissingProgram;
 use crate::access::Access;
 use crate::machinery::Machinery;
 use crate::programs::files::Files;
@@ -39,7 +40,6 @@ use needs::{Found, Tools};
 
 pub use firewall::Firewall;
 pub use init::first_process;
-pub use needs::{Missing, Need};
 pub use pods::Pods;
 pub use pressure::{Limits, Pressed, press};
 
@@ -101,8 +101,8 @@ pub struct Node {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine lacks a program or setting. Longhaul started nothing.
-    #[error(transparent)]
-    Missing(#[from] Missing),
+    #[error("nothing was started")]
+    Missing(#[from] MissingProgram),
     /// A failure that every kind of control plane can have.
     #[error(transparent)]
     Programs(#[from] programs::Error),
@@ -134,17 +134,6 @@ pub enum Error {
         log: PathBuf,
         tail: String,
     },
-}
-
-impl Error {
-    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
-    pub fn misses_program(&self) -> bool {
-        match self {
-            Self::Missing(_) => true,
-            Self::Programs(error) => error.misses_program(),
-            _ => false,
-        }
-    }
 }
 
 impl Config {
@@ -202,7 +191,7 @@ impl Waiting<'_> {
 
 impl Node {
     /// Reports the requirements of a node that this machine does not meet.
-    pub fn check(assets: &Path, directory: &Path) -> Result<(), Missing> {
+    pub fn check(assets: &Path, directory: &Path) -> Result<(), MissingProgram> {
         needs::look(assets, directory).map(drop)
     }
 

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::state;
+use crate::{MissingProgram, state};
 
 pub(crate) mod files;
 pub(crate) mod process;
@@ -19,13 +19,9 @@ const LOG_LINES: usize = 12;
 /// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program is missing in the folder `assets`.
-    #[error("failed to find `{program}` in {}: point KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver", assets.display())]
-    NoProgram {
-        program: &'static str,
-        /// The folder with the programs.
-        assets: PathBuf,
-    },
+    /// The machine lacks a program.
+    #[error("nothing was started")]
+    Missing(#[from] MissingProgram),
     /// The control plane could not be registered in the state directory.
     #[error(transparent)]
     State(#[from] state::Error),
@@ -69,11 +65,4 @@ pub enum Error {
         log: PathBuf,
         tail: String,
     },
-}
-
-impl Error {
-    /// Whether this machine lacks a program or a setting. If so, longhaul started nothing.
-    pub fn misses_program(&self) -> bool {
-        matches!(self, Self::NoProgram { .. })
-    }
 }

@@ -40,8 +40,8 @@ fn assets() -> Option<PathBuf> {
         return None;
     };
     if let Err(missing) = Node::check(&assets, &std::env::temp_dir()) {
-        for need in missing.0 {
-            println!("skipped: needs {}: {}", need.what, need.mend);
+        for need in missing.to_string().lines().skip(1) {
+            println!("skipped: needs {}", need.trim_start());
         }
         return None;
     }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
+use kind::MissingProgram;
 use reports::exit;
 use reports::judge::Verdict;
 
@@ -314,19 +315,11 @@ fn failed(error: &anyhow::Error) -> u8 {
         crate::out::err!("longhaul: {error:#}");
     }
     match () {
-        () if misses_program(error) => exit::UNAVAILABLE,
+        () if MissingProgram::is_cause_of(error.as_ref()) => exit::UNAVAILABLE,
         () if error.is::<Broken>() => exit::SOFTWARE,
         () if error.is::<crate::run::Interrupted>() => exit::INVALID,
         () => exit::USAGE,
     }
-}
-
-/// Whether the type of an error, or of one of its causes, means that a program is missing.
-fn misses_program(error: &anyhow::Error) -> bool {
-    let of_a_subject = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<crate::subject::Error>().is_some_and(crate::subject::Error::misses_program)
-    };
-    error.chain().any(|cause| of_a_subject(cause) || kind::misses_program(cause))
 }
 
 #[cfg(test)]

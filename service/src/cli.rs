@@ -17,7 +17,7 @@ use service_core::logs;
 use crate::config::{self, Config};
 #[cfg(feature = "admission")]
 use crate::manifests;
-use crate::roles::{ROLES, Roles};
+use crate::roles::{Roles, all};
 use crate::run::{ALL, App, FORMER_ROLES, NO_FEATURES, Options, roles};
 
 #[cfg(feature = "dist")]
@@ -263,7 +263,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
             let options = options(bugs, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;
             let path = config;
             let config = config::load(&path).map_err(usage)?;
-            roles(&role, options.roles, &config).map_err(usage)?;
+            roles(&role, &options.roles, &config).map_err(usage)?;
             let log = *config.of::<Log>();
             logs::init(log.format, log.level, crate::roles::EVENTS);
             service_core::allocator::give_memory_back();
@@ -275,11 +275,13 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
 
 /// The possible values of `--role`, with the help text of each role.
 fn role_names() -> Vec<PossibleValue> {
-    let all = "Webhook, watch and reconciler in one process, and the API that scales Deployments when it has a section";
-    let roles = ROLES.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
+    let every =
+        "Webhook, watch and reconciler in one process, and the API that scales Deployments when it has a section";
+    let roles = all();
+    let roles = roles.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
     // Accepted here, so that `roles` can name the new one.
     let former = FORMER_ROLES.iter().map(|(former, _)| PossibleValue::new(*former).hide(true));
-    std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).chain(former).collect()
+    std::iter::once(PossibleValue::new(ALL).help(every)).chain(roles).chain(former).collect()
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -297,8 +299,9 @@ fn answer(question: &Question) -> anyhow::Result<String> {
     match question {
         Question::Check { config } => {
             let loaded = config::load(config)?;
-            ROLES.iter().try_for_each(|role| role.check(&loaded))?;
-            let notes = ROLES.iter().flat_map(|role| role.notes(&loaded));
+            let roles = all();
+            roles.iter().try_for_each(|role| role.check(&loaded))?;
+            let notes = roles.iter().flat_map(|role| role.notes(&loaded));
             let mut lines: Vec<String> = notes.map(|note| format!("{}: {note}\n", config.display())).collect();
             lines.push(format!("{}: ok\n", config.display()));
             Ok(lines.concat())
@@ -329,7 +332,7 @@ fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<St
         service_watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
     }
     let features = if bugs.is_some() { PLANTED } else { NO_FEATURES };
-    let roles = plant(bugs.map(|bugs| bugs.roles), planted)?.unwrap_or(ROLES);
+    let roles = plant(bugs.map(|bugs| bugs.roles), planted)?.unwrap_or_else(all);
     Ok(Options { witness_url, roles, features })
 }
 
@@ -378,7 +381,7 @@ mod tests {
     fn a_role_that_does_not_exist_is_refused_with_those_that_do() {
         let error =
             Cli::try_parse_from(["longhaul-service", "run", "--role", "operator", "--config", "x"]).unwrap_err();
-        let roles = ROLES.iter().fold(String::from("all"), |names, role| names + ", " + role.about().name);
+        let roles = all().iter().fold(String::from("all"), |names, role| names + ", " + role.about().name);
         assert!(error.to_string().contains(&format!("[possible values: {roles}]")), "{error}");
     }
 
@@ -387,7 +390,7 @@ mod tests {
         let config = config::parse("", Path::new("x")).unwrap();
         for (former, now) in FORMER_ROLES {
             assert!(Cli::try_parse_from(["longhaul-service", "run", "--role", former, "--config", "x"]).is_ok());
-            let error = roles(former, ROLES, &config).err().unwrap().to_string();
+            let error = roles(former, &all(), &config).err().unwrap().to_string();
             assert!(error.contains(&format!("--role {now}")), "{error}");
         }
     }

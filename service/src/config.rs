@@ -13,7 +13,7 @@ use service_core::config::parse_error;
 pub use service_core::config::{Config, Error};
 use service_core::config::{Health, Kind, Log, Shutdown, VERSION, is_empty, kind};
 
-use crate::roles::{ROLES, SHARED};
+use crate::roles::{self, SHARED};
 #[cfg(feature = "admission")]
 pub use import::{Imported, connaisseur};
 pub use migrate::migrate;
@@ -22,7 +22,7 @@ pub use show::show;
 /// The descriptions of all sections that this program knows.
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let mut kinds = vec![kind::<Health>()];
-    for section in ROLES.iter().flat_map(|role| role.about().sections).chain(SHARED) {
+    for section in roles::all().iter().flat_map(|role| role.about().sections).chain(SHARED) {
         if !kinds.contains(section) {
             kinds.push(*section);
         }

@@ -9,24 +9,26 @@ use service_core::known::Knowledge;
 use service_core::logs::names::{self, Names};
 use service_core::role::Role;
 
-pub type Roles = &'static [&'static dyn Role];
+pub type Roles = Arc<[Arc<dyn Role>]>;
 
 /// The built-in roles of the service. Order matters: a role comes after the roles whose functions it uses.
-pub const ROLES: Roles = &[
-    #[cfg(feature = "admission")]
-    &service_admission::AdmissionRole,
-    #[cfg(feature = "validator")]
-    &service_validator::ValidatorRole,
-    #[cfg(feature = "alerting")]
-    &service_alerting::AlertingRole,
-    // Before the other watchers, because it takes the witness: its observations are those of its actions.
-    #[cfg(feature = "watcher")]
-    &service_watcher::WatcherRole,
-    #[cfg(feature = "packages")]
-    &service_packages::PackagesRole,
-    #[cfg(feature = "replicas")]
-    &service_replicas::ReplicasRole,
-];
+pub fn all() -> Roles {
+    Arc::new([
+        #[cfg(feature = "admission")]
+        Arc::new(service_admission::AdmissionRole),
+        #[cfg(feature = "validator")]
+        Arc::new(service_validator::ValidatorRole),
+        #[cfg(feature = "alerting")]
+        Arc::new(service_alerting::AlertingRole),
+        // Before the other watchers, because it takes the witness: its observations are those of its actions.
+        #[cfg(feature = "watcher")]
+        Arc::new(service_watcher::WatcherRole),
+        #[cfg(feature = "packages")]
+        Arc::new(service_packages::PackagesRole),
+        #[cfg(feature = "replicas")]
+        Arc::new(service_replicas::ReplicasRole),
+    ])
+}
 
 /// The configuration sections that belong to no single role: `alerting` and `sharedCache`.
 pub const SHARED: &[Kind] = &[

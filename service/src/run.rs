@@ -22,13 +22,13 @@ use service_core::edge::{
 };
 use service_core::known::Knowledge;
 use service_core::logs::names;
-use service_core::role::{Reload, Role, Running, Shared, Start};
+use service_core::role::{Prepared, Reload, Role, Running, Start};
 use service_core::share::Share;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::roles::{self, ROLES, Roles};
+use crate::roles::{self, Roles};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
 /// The value of the features label for a program without additions such as planted bugs.
@@ -60,18 +60,18 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { witness_url: None, roles: ROLES, features: NO_FEATURES }
+        Self { witness_url: None, roles: roles::all(), features: NO_FEATURES }
     }
 }
 
 /// The roles that `--role NAME` starts.
-pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
+pub fn roles(name: &str, list: &Roles, config: &Config) -> anyhow::Result<Vec<Arc<dyn Role>>> {
     if let Some((_, now)) = FORMER_ROLES.iter().find(|(former, _)| *former == name) {
         anyhow::bail!("the role `{name}` is now `{now}`: write `--role {now}`");
     }
     let roles: Vec<_> = match list.iter().find(|role| role.about().name == name) {
-        Some(role) => vec![*role],
-        None => list.iter().copied().filter(|role| name == ALL && role.about().belongs(config)).collect(),
+        Some(role) => vec![Arc::clone(role)],
+        None => list.iter().filter(|role| name == ALL && role.about().belongs(config)).cloned().collect(),
     };
     anyhow::ensure!(!roles.is_empty(), "there is no role {name}");
     match roles.iter().find_map(|role| role.about().lacks(config)) {
@@ -99,7 +99,7 @@ pub struct App {
 impl App {
     /// Binds sockets, loads files and starts the roles. Any failure is returned before the process serves a request.
     pub async fn start(role: &str, config: Config, options: Options) -> anyhow::Result<Self> {
-        let chosen = roles(role, options.roles, &config)?;
+        let chosen = roles(role, &options.roles, &config)?;
         let mut metrics = MetricsRegistry::default();
         let mut app = Self {
             drain: Drain::new(),
@@ -145,13 +145,13 @@ impl App {
     /// Prepares the objects that roles share, then starts the chosen roles in the order of `list`.
     async fn start_roles(
         &mut self,
-        chosen: &[&'static dyn Role],
+        chosen: &[Arc<dyn Role>],
         (config, options): (&Config, &Options),
         (edge, certificates): (&EdgeMetrics, &Certificates),
         metrics: &mut MetricsRegistry,
         probes: &mut Vec<Arc<dyn Probe>>,
     ) -> anyhow::Result<Vec<Reload>> {
-        let mut shared = Shared::default();
+        let (calls, mut watches) = (Share::of_calls(), None);
         let mut start = Start {
             config,
             witness_url: options.witness_url.as_deref(),
@@ -164,19 +164,23 @@ impl App {
             judge: None,
             alerts: self.alerts.clone(),
             known: self.known.clone(),
-            shared: &mut shared,
+            calls: &calls,
+            watches: &mut watches,
         };
         let is_chosen = |role: &dyn Role| chosen.iter().any(|one| one.about().name == role.about().name);
         let borrowed = chosen.iter().any(|role| role.borrows(config));
         let mut reloads = Vec::new();
-        for role in options.roles {
-            if is_chosen(*role) || borrowed {
-                reloads.extend(role.prepare(&mut start)?);
-            }
-            if !is_chosen(*role) {
+        for role in options.roles.iter() {
+            let is_chosen = is_chosen(&**role);
+            if !is_chosen && !borrowed {
                 continue;
             }
-            let started = role.start(&mut start).await?;
+            let Prepared { reload, begin } = role.prepare(&mut start)?;
+            reloads.extend(reload);
+            if !is_chosen {
+                continue;
+            }
+            let started = begin(&mut start).await?;
             probes.extend(started.probes);
             reloads.extend(started.reload);
             self.running.push(started.running);

@@ -199,7 +199,7 @@ async fn a_start_that_fails_leaves_the_name_free() {
     }
     for _ in 0..2 {
         let error = up(Up::new("/nowhere", root.path())).await.unwrap_err();
-        assert!(matches!(error, Error::Local(local::Error::NoProgram { .. })), "{error}");
+        assert!(matches!(error, Error::Local(local::Error::Missing(_))), "{error}");
     }
     let empty = status(root.path()).unwrap();
     assert_eq!(empty.to_string(), "no control plane is up (start one with `longhaul cluster up`)");

@@ -3,10 +3,10 @@
 //! This module changes nothing on the machine.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::cgroup;
+use crate::MissingProgram;
 
 /// etcd and the programs of Kubernetes, which must be in the folder `assets`.
 const KUBERNETES: [&str; 6] =
@@ -33,15 +33,10 @@ const COVERED: [&str; 2] = ["/var", "/run"];
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
 
 /// A requirement that the machine does not meet, with advice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
-    pub what: String,
-    pub mend: String,
+struct Need {
+    what: String,
+    mend: String,
 }
-
-/// All requirements that the machine does not meet, one a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing(pub Vec<Need>);
 
 /// The paths of the required programs.
 #[derive(Debug, Clone)]
@@ -66,9 +61,9 @@ pub(super) struct Tools {
 }
 
 /// Finds only programs on the machine's PATH, for a node that already runs.
-pub(super) fn tools() -> Result<Tools, Missing> {
+pub(super) fn tools() -> Result<Tools, MissingProgram> {
     let (tools, missing) = tools_in(&places(std::env::var_os("PATH").as_deref()));
-    if missing.is_empty() { Ok(tools) } else { Err(Missing(missing)) }
+    if missing.is_empty() { Ok(tools) } else { Err(lacks(&missing)) }
 }
 
 fn tools_in(places: &[PathBuf]) -> (Tools, Vec<Need>) {
@@ -89,7 +84,7 @@ fn tools_in(places: &[PathBuf]) -> (Tools, Vec<Need>) {
 }
 
 /// Checks all requirements and finds the programs.
-pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
+pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, MissingProgram> {
     let mut missing = Vec::new();
     let mut need = |what: String, mend: &str| missing.push(Need { what, mend: mend.to_owned() });
     if cfg!(not(target_os = "linux")) {
@@ -131,7 +126,7 @@ pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
         }
     }
     if !missing.is_empty() {
-        return Err(Missing(missing));
+        return Err(lacks(&missing));
     }
     let path = std::iter::once(assets.to_owned()).chain(places.iter().cloned());
     Ok(Found {
@@ -155,14 +150,11 @@ fn places(path: Option<&OsStr>) -> Vec<PathBuf> {
     places
 }
 
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a node needs what this machine lacks; nothing was started")?;
-        self.0.iter().try_for_each(|Need { what, mend }| write!(f, "\n  {what}: {mend}"))
-    }
+/// The error about `needs`, one a line.
+fn lacks(needs: &[Need]) -> MissingProgram {
+    let lines = needs.iter().map(|Need { what, mend }| format!("\n  {what}: {mend}"));
+    MissingProgram::new(lines.fold("a node needs what this machine lacks".to_owned(), |text, line| text + &line))
 }
-
-impl std::error::Error for Missing {}
 
 #[cfg(test)]
 mod tests {
@@ -173,7 +165,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("etcd"), "").unwrap();
         let missing = look(folder.path(), Path::new("/var/lib/x")).unwrap_err().to_string();
-        assert!(missing.starts_with("a node needs what this machine lacks; nothing was started\n"), "{missing}");
+        assert!(missing.starts_with("a node needs what this machine lacks\n"), "{missing}");
         let wanted = "  kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet in ";
         assert!(missing.lines().any(|line| line.starts_with(wanted)), "{missing}");
         assert!(

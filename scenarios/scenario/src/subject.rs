@@ -28,6 +28,7 @@ pub use processes::{Exit, Processes};
 use tail::Tail;
 
 use crate::keeper;
+use kind::MissingProgram;
 
 /// Time limit for reading the remaining output of a subject that has exited.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
@@ -69,13 +70,8 @@ pub struct Launch {
 /// The reason why a subject did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "the program `{program}` of `subject` is not there: build or install it, or check its path and that `cwd` exists"
-    )]
-    Missing {
-        /// The program's name in the scenario.
-        program: String,
-    },
+    #[error("nothing was started")]
+    Missing(#[from] MissingProgram),
     #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
     Start {
         /// The program's name in the scenario.
@@ -90,13 +86,6 @@ pub enum Error {
     Mounts(String),
     #[error("the subject's log {path} could not be written: {source}")]
     Log { path: PathBuf, source: std::io::Error },
-}
-
-impl Error {
-    /// Whether the error is a missing program. If a program is missing, nothing was started.
-    pub fn misses_program(&self) -> bool {
-        matches!(self, Self::Missing { .. })
-    }
 }
 
 /// A process of the subject, with its process group. Dropping this value kills the remaining processes of the process
@@ -184,10 +173,12 @@ impl Launch {
         if self.mounts.is_some() {
             Mounts::check().map_err(Error::Mounts)?;
         }
-        match self.found() {
-            Some(_) => Ok(()),
-            None => Err(Error::Missing { program: self.program.display().to_string() }),
+        if self.found().is_some() {
+            return Ok(());
         }
+        let program = self.program.display();
+        let remedy = "build or install it, or check its path and that `cwd` exists";
+        Err(MissingProgram::new(format!("the program `{program}` of `subject` is not there: {remedy}")).into())
     }
 
     /// The path of the program file, if it exists.

@@ -46,7 +46,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<()> {
 }
 
 fn kubectl() -> Result<PathBuf> {
-    crate::init::kubectl().ok_or(kind::guest::Error::NoKubectl).context("`workers` in Pods are started by kubectl")
+    crate::init::kubectl().ok_or_else(kind::guest::no_kubectl).context("`workers` in Pods are started by kubectl")
 }
 
 /// The text about workers in the printed plan; `None` without workers.

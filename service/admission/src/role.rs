@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use service_core::config::Config as File;
 use service_core::edge::{Files, Handler, Labels, Limits, Listener, Probe, Protocols, ServerTls, serve};
-use service_core::role::{About, Reload, Review, Role, Running, Start, Started};
+use service_core::role::{About, Prepared, Reload, Review, Role, Running, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::{self, Admission, Config};
@@ -48,19 +48,15 @@ impl Role for AdmissionRole {
         Config::of(config).unasked()
     }
 
-    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {
+    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Prepared> {
         let config = Config::of(start.config);
         let generations = Generations::new(&config, start)?;
         let reviews =
             Arc::new(Reviews { current: Arc::clone(generations.current()), generations: Mutex::new(generations) });
         start.review = Some(Arc::new(CurrentReview(Arc::clone(&reviews.current))));
         start.judge = Some(Arc::new(CurrentJudge(Arc::clone(&reviews.current))));
-        start.keep(Arc::clone(&reviews));
-        Ok(Some(reload(config, reviews)))
-    }
-
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
-        begin(start).boxed()
+        let reload = reload(config, Arc::clone(&reviews));
+        Ok(Prepared { reload: Some(reload), begin: Box::new(|start| begin(reviews, start).boxed()) })
     }
 }
 
@@ -130,8 +126,7 @@ fn reload(mut running: Config, reviews: Arc<Reviews>) -> Reload {
     })
 }
 
-async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
-    let reviews = start.kept::<Arc<Reviews>>().context("the role was not prepared")?;
+async fn begin(reviews: Arc<Reviews>, start: &mut Start<'_>) -> anyhow::Result<Started> {
     let config = Config::of(start.config);
     let settings = config.admission.as_ref().context("the section `admission` is missing")?;
     let upkeep = Upkeep::open(&config, settings)?;

@@ -13,4 +13,5 @@ pub mod kube;
 pub mod logs;
 pub mod role;
 pub mod share;
+pub mod watches;
 pub mod wire;

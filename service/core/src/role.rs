@@ -4,8 +4,6 @@
 //! reload and end it. Roles do not know each other: a role uses another role only through an interface that this module
 //! defines.
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,8 +18,10 @@ use crate::config::{Config, Kind};
 use crate::edge::{Certificates, Handler, Listener, Metrics, Probe};
 use crate::judge::Judge;
 use crate::known::Knowledge;
+use crate::share::ReviewMemory;
+use crate::watches::Metrics as Watches;
 
-pub trait Role: Sync {
+pub trait Role: Send + Sync {
     fn about(&self) -> &'static About;
 
     /// Refuses configurations with errors that can be found before a start, such as unreadable keys.
@@ -43,16 +43,28 @@ pub trait Role: Sync {
     }
 
     /// Writes to `start` the objects that other roles may use; these objects work without the role's own listener. The
-    /// program calls `prepare` before it starts a role that uses such objects. The result is `None` if no setting can
-    /// be reloaded.
-    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {
-        let _ = start;
-        Ok(None)
-    }
+    /// program prepares a role that it does not start if a started role uses such objects.
+    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Prepared>;
+}
 
-    /// Binds sockets, loads files and starts the tasks of the role. Any failure is returned before the role serves a
-    /// request.
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>>;
+/// A role that is prepared: what works from now on, and the rest of its start.
+pub struct Prepared {
+    /// Reloads the settings of the prepared objects; `None` if none of these settings can be reloaded.
+    pub reload: Option<Reload>,
+    pub begin: Begin,
+}
+
+/// Binds sockets, loads files and starts the tasks of a role. Any failure is returned before the role serves a request.
+pub type Begin =
+    Box<dyn for<'a, 'b> FnOnce(&'a mut Start<'b>) -> BoxFuture<'a, anyhow::Result<Started>> + Send + 'static>;
+
+impl Prepared {
+    /// A role that has no objects for other roles.
+    pub fn of(
+        begin: impl for<'a, 'b> FnOnce(&'a mut Start<'b>) -> BoxFuture<'a, anyhow::Result<Started>> + Send + 'static,
+    ) -> Self {
+        Self { reload: None, begin: Box::new(begin) }
+    }
 }
 
 /// The description of a role before its start.
@@ -128,28 +140,15 @@ pub struct Start<'a> {
     pub alerts: Option<Arc<dyn AlertSink>>,
     /// The cache of results of signature checks that several processes of the service share.
     pub known: Option<Arc<dyn Knowledge>>,
-    /// Values that roles share, by type.
-    pub shared: &'a mut Shared,
+    /// The memory for calls from other processes, which all listeners for such calls share.
+    pub calls: &'a Arc<ReviewMemory>,
+    /// The metrics of all watches, registered by [`Self::watches`].
+    pub watches: &'a mut Option<Watches>,
 }
 
-/// Values that the roles of a process share, such as the metrics of all watches.
-#[derive(Default)]
-pub struct Shared(HashMap<TypeId, Box<dyn Any + Send>>);
-
 impl Start<'_> {
-    /// The shared value of type `T`; `make` makes it on first use.
-    pub fn shared<T: Clone + Send + 'static>(&mut self, make: impl FnOnce(&mut Registry) -> T) -> T {
-        let known = self.shared.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(make(self.metrics)));
-        known.downcast_ref::<T>().expect("it is kept by its type").clone()
-    }
-
-    /// Stores a value; [`Self::kept`] returns it for the same type.
-    pub fn keep<T: Clone + Send + 'static>(&mut self, value: T) {
-        self.shared.0.insert(TypeId::of::<T>(), Box::new(value));
-    }
-
-    /// The stored value of type `T`; `None` if no value of this type was stored.
-    pub fn kept<T: Clone + Send + 'static>(&self) -> Option<T> {
-        self.shared.0.get(&TypeId::of::<T>())?.downcast_ref::<T>().cloned()
+    /// The metrics of all watches. A process without watches does not serve them.
+    pub fn watches(&mut self) -> Watches {
+        self.watches.get_or_insert_with(|| Watches::register(self.metrics)).clone()
     }
 }

@@ -24,7 +24,7 @@ mod witness;
 use anyhow::Context as _;
 
 use service::cli::{Bugs, Find};
-use service::roles::{ROLES, Roles};
+use service::roles::{self, Roles};
 
 /// The planted bugs, as `service::cli::main` takes them.
 pub const BUGS: Bugs = Bugs { roles, inject };
@@ -32,7 +32,7 @@ pub const BUGS: Bugs = Bugs { roles, inject };
 /// All roles, changed by the named bug until the process ends.
 pub fn roles(name: &str) -> anyhow::Result<Roles> {
     let bug = Bug::parse(name).with_context(|| format!("no such bug: use one of {}", Bug::names()))?;
-    Ok(role::around(ROLES, bug))
+    Ok(role::around(&roles::all(), bug))
 }
 
 /// The connection of the `inject` commands to the API server, changed by the named bug.

@@ -4,18 +4,16 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use service_admission::config::{Admission, Images, ValidatorKind};
 use service_core::alert::AlertSink;
 use service_core::config::{Config, Kubernetes, kind};
 use service_core::edge::Probe;
 use service_core::known::Knowledge;
 use service_core::kube::{Cluster, Transport};
-use service_core::role::{About, Reload, Role, Start, Started};
+use service_core::role::{About, Begin, Prepared, Role, Start, Started};
 use service_registry::config::Resolve;
 use service_replicas::config::Replicas;
 use service_shared_cache::SharedCache;
-use service_watch::Metrics as Watches;
 use service_watch::config::Watch;
 use service_watcher::Watcher;
 
@@ -30,19 +28,17 @@ const EVERYTHING_BYTES: usize = usize::MAX >> 4;
 const OWN_PROBE: &str = "watch/networkpolicies";
 
 /// The roles, changed by `bug` until the process ends.
-pub fn around(roles: Roles, bug: Bug) -> Roles {
-    let planted = roles.iter().map(|role| {
-        let alerts = OnceLock::new();
-        &*Box::leak(Box::new(Planted { role: *role, bug, alerts })) as &dyn Role
-    });
-    Box::leak(planted.collect::<Vec<_>>().into_boxed_slice())
+pub fn around(roles: &Roles, bug: Bug) -> Roles {
+    let planted = |role: &Arc<dyn Role>| Planted { role: Arc::clone(role), bug, alerts: Arc::default() };
+    roles.iter().map(|role| Arc::new(planted(role)) as Arc<dyn Role>).collect()
 }
 
+#[derive(Clone)]
 struct Planted {
-    role: &'static dyn Role,
+    role: Arc<dyn Role>,
     bug: Bug,
-    /// The falsified sink of alerts, which all roles of the process share.
-    alerts: OnceLock<Arc<Spoilt>>,
+    /// The falsified sink of alerts, which the prepared and the started role share.
+    alerts: Arc<OnceLock<Arc<Spoilt>>>,
 }
 
 impl Planted {
@@ -90,7 +86,7 @@ impl Planted {
         }
     }
 
-    async fn begin(&self, start: &mut Start<'_>) -> anyhow::Result<Started> {
+    async fn begin(self, begin: Begin, start: &mut Start<'_>) -> anyhow::Result<Started> {
         let mut config = self.config(start.config);
         let mut url = None;
         if self.watches() {
@@ -112,7 +108,7 @@ impl Planted {
         inner.witness_url = url.as_deref().or(inner.witness_url);
         inner.alerts = self.alerts(inner.alerts.take());
         inner.known = self.known(&config, inner.known.take())?;
-        let started = self.role.start(&mut inner).await?;
+        let started = begin(&mut inner).await?;
         let left = inner.witness_url.is_some();
         start.witness_url = start.witness_url.filter(|_| left);
         Ok(self.spoilt(started, start))
@@ -130,7 +126,7 @@ impl Planted {
             });
             return started;
         }
-        let watches = start.shared(Watches::register);
+        let watches = start.watches();
         start.background.spawn(growth::follow(self.bug, watches));
         if self.bug == Bug::ServesStaleAfterRelist {
             let probes = started.probes.clone();
@@ -165,7 +161,8 @@ fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
         known: start.known.clone(),
         review: start.review.clone(),
         judge: start.judge.clone(),
-        shared: start.shared,
+        calls: start.calls,
+        watches: start.watches,
     }
 }
 
@@ -182,12 +179,12 @@ impl Role for Planted {
         self.role.borrows(config)
     }
 
-    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {
+    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Prepared> {
         let config = self.config(start.config);
         let mut inner = with(start, &config);
         inner.alerts = self.alerts(inner.alerts.take());
         inner.known = self.known(&config, inner.known.take())?;
-        let reload = self.role.prepare(&mut inner)?;
+        let Prepared { reload, begin } = self.role.prepare(&mut inner)?;
         let (review, judge) = (inner.review.take(), inner.judge.take());
         (start.review, start.judge) = (review, judge);
         // The role has just said how much room there is.
@@ -196,10 +193,7 @@ impl Role for Planted {
             Bug::UnboundedAnswers => start.edge.room().forget_answers(),
             _ => {}
         }
-        Ok(reload)
-    }
-
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
-        self.begin(start).boxed()
+        let planted = self.clone();
+        Ok(Prepared { reload, begin: Box::new(|start| planted.begin(begin, start).boxed()) })
     }
 }

@@ -37,9 +37,6 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// The environment variable with the role that this program must run instead of measuring.
 const ROLE: &str = "TOPOLOGY_ROLE";
 const CONFIG: &str = "TOPOLOGY_CONFIG";
-/// The roles to measure; none needs an API server.
-const ROLES: &[&dyn Role] = &[&service_admission::AdmissionRole, &service_validator::ValidatorRole];
-
 /// How the service is split into processes.
 #[derive(Clone, Copy)]
 enum Form {
@@ -267,7 +264,10 @@ async fn measure(
 /// Runs this process as the service, with the measured roles.
 async fn serve(role: String, path: std::path::PathBuf) {
     let config = service::config::load(&path).unwrap();
-    let options = Options { roles: ROLES, ..Options::default() };
+    // The roles to measure; none needs an API server.
+    let roles: [Arc<dyn Role>; 2] =
+        [Arc::new(service_admission::AdmissionRole), Arc::new(service_validator::ValidatorRole)];
+    let options = Options { roles: Arc::new(roles), ..Options::default() };
     let mut app = App::start(&role, config, options).await.unwrap();
     app.broken().await.unwrap();
 }

@@ -3,18 +3,14 @@
 //! The driver writes the diagnostics, and the health endpoints read them. Liveness depends on progress: the process is
 //! not alive if for too long its watch neither receives bytes nor lists.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -23,6 +19,7 @@ use super::object::{Kind, Package};
 use super::source::Source;
 use super::store::Store;
 use service_core::edge::Probe;
+use service_core::watches::{Metrics, ResourceLabel, WatchLabel};
 
 /// Maximum number of objects in `/debug/watch/objects`: about 10 MB. If the number `objects` in `/debug/watch` is
 /// larger, the list is incomplete.
@@ -44,61 +41,6 @@ struct Line<'a> {
     name: &'a str,
     uid: &'a str,
     resource_version: &'a str,
-}
-
-/// A label with a closed list of values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Label {
-    kind: &'static str,
-}
-
-impl Label {
-    pub fn new(kind: &'static str) -> Self {
-        Self { kind }
-    }
-}
-
-/// Labels of a watch: its resource, and another label with a closed list of values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WatchLabel {
-    resource: Cow<'static, str>,
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ResourceLabel {
-    resource: Cow<'static, str>,
-}
-
-#[derive(Debug, Default, Clone)]
-pub struct Metrics {
-    pub events: Family<WatchLabel, Counter>,
-    pub relists: Family<WatchLabel, Counter>,
-    pub streams: Family<WatchLabel, Counter>,
-    pub lost: Family<ResourceLabel, Counter>,
-    pub repeats: Family<ResourceLabel, Gauge>,
-    pub objects: Family<ResourceLabel, Gauge>,
-    pub reconciles: Family<Label, Counter>,
-    pub queued: Gauge,
-    /// 1 while this process reconciles, else 0.
-    pub leader: Gauge,
-}
-
-impl Metrics {
-    pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        let sub = registry.sub_registry_with_prefix("longhaul_watch");
-        sub.register("events", "Accepted events, by kind of change", metrics.events.clone());
-        sub.register("lists", "Lists applied, by reason", metrics.relists.clone());
-        sub.register("streams", "Watch requests, by how they ended", metrics.streams.clone());
-        sub.register("lost_events", "Events that a list found and the watch had lost", metrics.lost.clone());
-        sub.register("repeated_events", "Events that brought nothing new", metrics.repeats.clone());
-        sub.register("objects", "Objects in the store", metrics.objects.clone());
-        sub.register("reconciles", "Reconciliations, by result", metrics.reconciles.clone());
-        sub.register("queued_keys", "Keys that wait for the reconciler", metrics.queued.clone());
-        sub.register("leader", "Whether this process reconciles", metrics.leader.clone());
-        metrics
-    }
 }
 
 pub struct Diagnostics<K = Package> {

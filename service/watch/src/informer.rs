@@ -9,7 +9,7 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::diagnostics::{Diagnostics, Metrics};
+use super::diagnostics::Diagnostics;
 use super::driver::{Driver, Parts, Sink};
 use super::object::{Key, Kind, Object};
 use super::source::Source;
@@ -18,6 +18,7 @@ use super::witness::{TargetError, Witness};
 use crate::config;
 use service_core::edge::Probe;
 use service_core::kube::Client;
+use service_core::watches::Metrics;
 
 /// Longest time for which the ending process waits until the witness has taken all queued observations.
 const DELIVER_MAX: Duration = Duration::from_secs(3);

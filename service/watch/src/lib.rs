@@ -22,7 +22,7 @@ mod version;
 mod witness;
 
 pub use backoff::Backoff;
-pub use diagnostics::{Diagnostics, Label, Link, Metrics};
+pub use diagnostics::{Diagnostics, Link};
 pub use driver::{Backpressure, Sink};
 pub use informer::{Informer, Start, View};
 pub use items::Items;
@@ -30,6 +30,7 @@ pub use lease::{Elector, Tenure};
 pub use machine::{Change, Event, PageError};
 pub use object::{Allow, Direction, Key, Kind, Object, Package, RawObject, Status};
 pub use queue::{Queue, QueueKey, Turn};
+pub use service_core::watches::{Label, Metrics};
 pub use source::{Form, Source};
 pub use store::Store;
 pub use version::reaches;

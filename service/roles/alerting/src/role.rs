@@ -15,7 +15,7 @@ use service_core::alert::AlertSink;
 use service_core::config::{Config, kind};
 use service_core::edge::Labels;
 use service_core::judge::CONTRACT;
-use service_core::role::{About, Role, Start, Started};
+use service_core::role::{About, Prepared, Role, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::Alerting;
@@ -49,15 +49,16 @@ impl Role for AlertingRole {
         &ABOUT
     }
 
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
-        async move {
-            let settings = start.config.find::<Alerting>().and_then(|settings| settings.listener.as_ref());
-            let settings = settings.context("`alerting.listener` is missing")?;
-            let sink = start.alerts.clone().context("the section `alerting` is missing")?;
-            settings.open(LABELS, Paths(sink), start).await
-        }
-        .boxed()
+    fn prepare(&self, _: &mut Start<'_>) -> anyhow::Result<Prepared> {
+        Ok(Prepared::of(|start| begin(start).boxed()))
     }
+}
+
+async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
+    let settings = start.config.find::<Alerting>().and_then(|settings| settings.listener.as_ref());
+    let settings = settings.context("`alerting.listener` is missing")?;
+    let sink = start.alerts.clone().context("the section `alerting` is missing")?;
+    settings.open(LABELS, Paths(sink), start).await
 }
 
 /// The HTTP endpoint, which passes received alerts to its sink.

@@ -17,7 +17,6 @@ use service_core::config::{Checker, Error};
 use service_core::edge::{Files, Handler, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::logs::names;
 use service_core::role::{Running, Start, Started};
-use service_core::share::Share;
 
 use crate::endpoint::{Bounds, Endpoint, Internal};
 
@@ -121,7 +120,7 @@ impl Listen {
             handshakes_per_peer: self.max_connections.div_ceil(4),
         });
         let address = listener.address().with_context(|| format!("failed to read the address of {name}"))?;
-        let memory = start.shared(|_| Share::of_calls());
+        let memory = Arc::clone(start.calls);
         let body_bytes = self.max_body_bytes.min(memory.body_max());
         let bounds = Bounds { in_flight: self.max_in_flight, body_bytes, memory, time: self.timeout };
         let internal = Arc::new(Internal::new(bounds, endpoint, start.metrics));

@@ -4,8 +4,7 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use service_core::config::{Kubernetes, kind};
-use service_core::role::{About, Role, Running, Start, Started};
-use service_watch::Metrics;
+use service_core::role::{About, Prepared, Role, Running, Start, Started};
 use service_watch::config::Watch;
 
 use crate::config::Packages;
@@ -28,15 +27,16 @@ impl Role for PackagesRole {
         &ABOUT
     }
 
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
-        async move {
-            let metrics = start.shared(Metrics::register);
-            let controller = Controller::start(start, &metrics).context("failed to start the watch")?;
-            let probes = controller.probes().into();
-            Ok(Started { served: None, probes, reload: None, running: Box::new(Tasks(Some(controller))) })
-        }
-        .boxed()
+    fn prepare(&self, _: &mut Start<'_>) -> anyhow::Result<Prepared> {
+        Ok(Prepared::of(|start| std::future::ready(begin(start)).boxed()))
     }
+}
+
+fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
+    let metrics = start.watches();
+    let controller = Controller::start(start, &metrics).context("failed to start the watch")?;
+    let probes = controller.probes().into();
+    Ok(Started { served: None, probes, reload: None, running: Box::new(Tasks(Some(controller))) })
 }
 
 /// The controller; `None` after the end of the role.

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use service_core::config::{Config, Kubernetes, kind};
 use service_core::edge::{Files, Handler, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::kube::{Client, Cluster};
-use service_core::role::{About, Reload, Role, Running, Start, Started};
+use service_core::role::{About, Prepared, Reload, Role, Running, Start, Started};
 use service_watch::config::Watch;
 use service_watch::{self as watch, Informer};
 use tokio::task::JoinSet;
@@ -43,8 +43,8 @@ impl Role for ReplicasRole {
         config.find::<config::Replicas>().is_some_and(|settings| settings.images)
     }
 
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
-        begin(start).boxed()
+    fn prepare(&self, _: &mut Start<'_>) -> anyhow::Result<Prepared> {
+        Ok(Prepared::of(|start| begin(start).boxed()))
     }
 }
 
@@ -78,7 +78,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         source: Deployment::SOURCE,
         settings: config.of::<Watch>(),
         client: Arc::clone(&client),
-        metrics: &start.shared(watch::Metrics::register),
+        metrics: &start.watches(),
         witness_url: start.witness_url.take(),
         sink: Box::new(|_| None),
     })?;

@@ -2,10 +2,9 @@
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use service_core::config::{Config, kind};
 use service_core::edge::Labels;
-use service_core::role::{About, Role, Start, Started};
+use service_core::role::{About, Prepared, Role, Start, Started};
 
 use crate::config::Validator;
 use crate::paths::Paths;
@@ -38,13 +37,13 @@ impl Role for ValidatorRole {
         ABOUT.belongs(config)
     }
 
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
-        async move {
-            let Validator(settings) = start.config.find::<Validator>().context("the section `validator` is missing")?;
-            let judge =
-                start.judge.clone().context("nobody here knows who may sign: the role `admission` is not built in")?;
-            settings.open(LABELS, Paths(judge), start).await
-        }
-        .boxed()
+    fn prepare(&self, _: &mut Start<'_>) -> anyhow::Result<Prepared> {
+        Ok(Prepared::of(|start| begin(start).boxed()))
     }
+}
+
+async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
+    let Validator(settings) = start.config.find::<Validator>().context("the section `validator` is missing")?;
+    let judge = start.judge.clone().context("nobody here knows who may sign: the role `admission` is not built in")?;
+    settings.open(LABELS, Paths(judge), start).await
 }

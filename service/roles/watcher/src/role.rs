@@ -11,9 +11,9 @@ use parking_lot::RwLock;
 use service_core::config::{Config, Kubernetes, kind};
 use service_core::edge::Probe;
 use service_core::kube::{Client, Cluster};
-use service_core::role::{About, Reload, Role, Running, Start, Started};
+use service_core::role::{About, Prepared, Reload, Role, Running, Start, Started};
 use service_watch::config::Watch;
-use service_watch::{Form, Informer, Metrics as Watches, Source, Start as Begin, Store};
+use service_watch::{Form, Informer, Source, Start as Begin, Store};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -53,8 +53,8 @@ impl Role for WatcherRole {
         &ABOUT
     }
 
-    fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
-        async move { begin(start).context("failed to start the watcher") }.boxed()
+    fn prepare(&self, _: &mut Start<'_>) -> anyhow::Result<Prepared> {
+        Ok(Prepared::of(|start| async move { begin(start).context("failed to start the watcher") }.boxed()))
     }
 }
 
@@ -77,7 +77,7 @@ fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let cluster = Cluster::find(start.config.of::<Kubernetes>().kubeconfig.as_deref())?;
     let client = Arc::new(Client::new(cluster, watch.transport));
     let tells = settings.actions.iter().any(|action| action.act == Act::Watch(None));
-    let watches = start.shared(Watches::register);
+    let watches = start.watches();
     let mut build = Build {
         client: Arc::clone(&client),
         board: Arc::default(),
