@@ -39,14 +39,11 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The container engine of this machine. Prints a message and returns `None` if no engine answers.
 pub async fn engine() -> Option<Docker> {
-    let docker = docker_client_instance().await.ok()?;
-    match docker.ping().await {
-        Ok(_) => Some(docker),
-        Err(error) => {
-            println!("skipped: needs an engine ({error})");
-            None
-        }
-    }
+    let answer = match docker_client_instance().await {
+        Ok(docker) => docker.ping().await.map(|_| docker).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    answer.inspect_err(|error| println!("skipped: needs an engine ({error})")).ok()
 }
 
 /// A program under test. Prints a message and returns `None` if the program is missing.
