@@ -15,6 +15,7 @@ use super::operations::Extent;
 use super::overlay::Trial;
 use super::reference::Reference;
 use super::trial::{Outcome, Played, Player};
+use super::watching;
 
 /// Number of replays that give the odds.
 pub(crate) const REPLAYS: u32 = 5;
@@ -28,9 +29,8 @@ const TRIES: u32 = 2;
 const SMALLER_MAX: usize = 10;
 /// How much longer the quiet of a replay is.
 pub(crate) const QUIET_FACTOR: u64 = 3;
-/// The quiet after which a wrong end is a finding in any case, in milliseconds: many programs look at everything again
-/// each minute.
-const PATIENT_MS: u64 = 80_000;
+/// The default quiet after which a wrong end is a finding in any case: many programs look at everything again each minute.
+pub(crate) const PATIENT: std::time::Duration = std::time::Duration::from_secs(80);
 /// Number of plays with this quiet, for a sign that most plays show.
 const PATIENT_PLAYS: u32 = 2;
 /// Shortest hold that shrinking tries, in milliseconds.
@@ -67,7 +67,10 @@ pub(crate) fn all_signs(
     let is_old = disturbances.iter().any(|disturbance| disturbance.kind.is_judged_by_end());
     let is_later = disturbances.iter().any(|disturbance| disturbance.kind == Kind::Time);
     let mut all = played.judged.clone();
-    all.extend(signs(reference, &played.audit));
+    // The changes of a watch client's trials differ, and a restored store has another end.
+    if watching::course(disturbances).is_none() {
+        all.extend(signs(reference, &played.audit));
+    }
     all.retain(|sign| !is_old || !matches!(sign.what, What::Made | What::Deleted | What::Most));
     all.retain(|sign| !is_later || sign.what != What::Field);
     all.retain(|sign| !known.iter().any(|known| known.is_like(sign)));
@@ -89,7 +92,7 @@ impl References {
 
     /// The reference of these operations, which is played if it is new; `None` if it could not be played.
     async fn of(&self, player: &Player, extent: Extent) -> Option<Arc<Reference>> {
-        if extent == Extent::ALL {
+        if extent == Extent::ALL || player.operations.watches() {
             return Some(Arc::clone(&self.all));
         }
         // Held while the plays run, so that two findings do not play the same reference.
@@ -159,11 +162,19 @@ pub(crate) async fn confirm(
 /// Whether the end is wrong, and right in plays with a much longer quiet: the subject only needs more time. A sign that
 /// few plays show needs more of these plays.
 async fn heals_alone(player: &Player, references: &References, known: &[Sign], found: &Confirmed) -> bool {
-    if !is_at_end(&found.sign) || found.trial.quiet_ms >= PATIENT_MS || player.stop.is_cancelled() {
+    let Trial { disturbances, quiet_ms, .. } = &found.trial;
+    let needs_time = is_at_end(&found.sign) || watching::needs_time(&found.sign.subject, disturbances);
+    if !needs_time || *quiet_ms >= player.patient_ms || player.stop.is_cancelled() {
         return false;
     }
     let plays = if found.odds.failed < HEALED_FAILED_MIN { REPLAYS } else { PATIENT_PLAYS };
-    let patient = Trial { quiet_ms: PATIENT_MS, ..found.trial.clone() };
+    let mut patient = Trial { quiet_ms: player.patient_ms, ..found.trial.clone() };
+    for disturbance in patient.disturbances.iter_mut().filter(|one| one.lasts_ms > 0) {
+        // A request without an answer must have none for longer than the client waits.
+        if disturbance.kind.place().is_some() {
+            disturbance.lasts_ms = disturbance.lasts_ms.max(player.patient_ms);
+        }
+    }
     shows(player, references, known, &patient, &found.sign, plays).await == Some(false)
 }
 
