@@ -75,8 +75,8 @@ pub(crate) struct Choice {
     pub(crate) findings: Option<u32>,
     /// The quiet after which a wrong end is a finding in any case.
     pub(crate) patience: Duration,
-    /// Whether disturbances are tried that many correct watch clients do not survive.
-    pub(crate) rare: bool,
+    /// Disturbances that are tried although many correct watch clients do not survive them.
+    pub(crate) rare: Vec<watching::rows::Rare>,
     /// Arguments for each run.
     pub(crate) arguments: Vec<String>,
     /// Whether the subject has webhooks that a run can start and ask.
@@ -227,7 +227,7 @@ async fn search(
     let fits = Fits { kills, clock, requests: true, hold_ms, children, lease_ms, processes };
     let operations = &player.operations;
     let more = if operations.watches() {
-        watching::singles(operations.plural(), &reference.watched, operations.is_own(), choice.rare)
+        watching::singles(operations.plural(), &reference.watched, operations.is_own(), &choice.rare)
     } else {
         Vec::new()
     };
@@ -299,7 +299,10 @@ impl Course<'_> {
         let is_over = Instant::now() >= self.ends || self.player.stop.is_cancelled();
         let is_full = self.choice.trials.is_some_and(|most| self.coverage.trials >= most);
         let is_broken = self.why_broken.is_some() || self.causes.len() >= FINDINGS_MAX;
-        !is_over && !is_full && !is_broken && self.tasks.len() < self.choice.jobs
+        // While replays may bring the last wanted finding, they get all places.
+        let known = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
+        let may_be_enough = self.choice.findings.is_some_and(|most| known >= most);
+        !is_over && !is_full && !is_broken && !may_be_enough && self.tasks.len() < self.choice.jobs
     }
 
     fn begin(&mut self, planned: Planned) {

@@ -10,6 +10,7 @@ use units::Span;
 
 use crate::hunt::confirm::PATIENT;
 use crate::hunt::files::FILES;
+use crate::hunt::watching::rows::Rare;
 use crate::hunt::{Choice, hunt};
 use crate::out::{err, out};
 use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source};
@@ -47,9 +48,9 @@ pub(super) struct Arguments {
     /// The time after which a wrong end is a finding in any case. Give a longer time for a program with longer timeouts.
     #[arg(long, value_name = "TIME", default_value_t = Span(PATIENT))]
     patience: Span,
-    /// Also try disturbances of watches that many correct clients do not survive, such as lost events.
-    #[arg(long)]
-    rare: bool,
+    /// Also try disturbances of watches that many correct clients do not survive; several with commas.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    rare: Vec<Rare>,
     /// Another program that runs beside the subject, such as 'kube-controller-manager --kubeconfig=${KUBECONFIG}'. May be given several
     /// times.
     #[arg(long, value_name = "COMMAND")]
@@ -138,7 +139,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         jobs,
         findings: arguments.findings,
         patience: arguments.patience.0,
-        rare: arguments.rare,
+        rare: arguments.rare.clone(),
         arguments: every,
         asks,
         clock: !arguments.no_clock,
@@ -193,7 +194,8 @@ fn repeat(arguments: &Arguments) -> String {
     words.extend(arguments.jobs.map(|jobs| format!("--jobs {jobs}")));
     words.extend(arguments.findings.map(|findings| format!("--findings {findings}")));
     words.extend((arguments.patience.0 != PATIENT).then(|| format!("--patience {}", arguments.patience)));
-    words.extend(arguments.rare.then(|| "--rare".to_owned()));
+    let rare = arguments.rare.iter().filter_map(clap::ValueEnum::to_possible_value);
+    words.extend(rare.map(|rare| format!("--rare {}", rare.get_name())));
     words.extend(arguments.beside.iter().map(|command| format!("--beside {}", crate::quoted(command))));
     words.extend(arguments.clock_rate.map(|rate| format!("--clock-rate {rate}")));
     words.extend(arguments.no_clock.then(|| "--no-clock".to_owned()));

@@ -128,7 +128,9 @@ pub(crate) async fn confirm(
     can_restart: bool,
     ends: Instant,
 ) -> Option<Confirmed> {
-    let long = Trial { quiet_ms: trial.quiet_ms * QUIET_FACTOR, ..trial.clone() };
+    // No play needs a longer quiet than the one after which a wrong end is a finding.
+    let longer_ms = (trial.quiet_ms * QUIET_FACTOR).min(player.patient_ms.max(trial.quiet_ms));
+    let long = Trial { quiet_ms: longer_ms, ..trial.clone() };
     let mut best = replay(player, references, known, &long, sign, REPLAYS).await?;
     if best.odds.failed < FAILED_MIN {
         return None;
@@ -159,23 +161,31 @@ pub(crate) async fn confirm(
     Some(best)
 }
 
-/// Whether the end is wrong, and right in plays with a much longer quiet: the subject only needs more time. A sign that
-/// few plays show needs more of these plays.
+/// Whether the end is wrong, and right in plays with a much longer quiet: the subject only needs more time.
 async fn heals_alone(player: &Player, references: &References, known: &[Sign], found: &Confirmed) -> bool {
+    let Some((patient, plays)) = patient(found, player.patient_ms).filter(|_| !player.stop.is_cancelled()) else {
+        return false;
+    };
+    shows(player, references, known, &patient, &found.sign, plays).await == Some(false)
+}
+
+/// The trial with a quiet of this length, and how often it is played; `None` if more time changes nothing. A sign that
+/// few plays show needs more of these plays.
+fn patient(found: &Confirmed, patient_ms: u64) -> Option<(Trial, u32)> {
     let Trial { disturbances, quiet_ms, .. } = &found.trial;
     let needs_time = is_at_end(&found.sign) || watching::needs_time(&found.sign.subject, disturbances);
-    if !needs_time || *quiet_ms >= player.patient_ms || player.stop.is_cancelled() {
-        return false;
+    if !needs_time || *quiet_ms >= patient_ms {
+        return None;
     }
-    let plays = if found.odds.failed < HEALED_FAILED_MIN { REPLAYS } else { PATIENT_PLAYS };
-    let mut patient = Trial { quiet_ms: player.patient_ms, ..found.trial.clone() };
+    let mut patient = Trial { quiet_ms: patient_ms, ..found.trial.clone() };
     for disturbance in patient.disturbances.iter_mut().filter(|one| one.lasts_ms > 0) {
         // A request without an answer must have none for longer than the client waits.
         if disturbance.kind.place().is_some() {
-            disturbance.lasts_ms = disturbance.lasts_ms.max(player.patient_ms);
+            disturbance.lasts_ms = disturbance.lasts_ms.max(patient_ms);
         }
     }
-    shows(player, references, known, &patient, &found.sign, plays).await == Some(false)
+    let plays = if found.odds.failed < HEALED_FAILED_MIN { REPLAYS } else { PATIENT_PLAYS };
+    Some((patient, plays))
 }
 
 /// Whether a sign is a difference at the end.
@@ -311,6 +321,26 @@ mod tests {
         }
         assert_eq!((now.disturbances.len(), now.extent.changes), (1, 0));
         assert!(smaller(&Trial::reference(1), false).is_empty());
+    }
+
+    /// A wrong end is played with a quiet of 80 s, often if few plays showed it. What happened before the end needs no
+    /// more time, and a longer quiet changes nothing then.
+    #[test]
+    fn a_wrong_end_gets_more_time() {
+        let patient_ms = u64::try_from(PATIENT.as_millis()).unwrap();
+        let found = |what: What, failed: u32, quiet_ms: u64| {
+            let sign = super::super::compare::of_object(what, "pods n/a", "is missing", "there");
+            let trial = Trial { disturbances: vec![at(Kind::HoldOwn, "create")], ..Trial::reference(quiet_ms) };
+            let (odds, played, reference) = (Odds::of(failed, REPLAYS), Played::default(), Arc::default());
+            Confirmed { trial, odds, sign, also: Vec::new(), played, reference, healing: Vec::new() }
+        };
+        let plays = |found: &Confirmed| patient(found, patient_ms).map(|(trial, plays)| (trial.quiet_ms, plays));
+        assert_eq!(plays(&found(What::Missing, 5, 12_000)), Some((80_000, PATIENT_PLAYS)));
+        assert_eq!(plays(&found(What::Field, 2, 12_000)), Some((80_000, REPLAYS)));
+        assert_eq!(plays(&found(What::Made, 5, 12_000)), None);
+        assert_eq!(plays(&found(What::Missing, 5, 80_000)), None);
+        let held = patient(&found(What::Missing, 5, 12_000), patient_ms).unwrap().0.disturbances[0].lasts_ms;
+        assert_eq!(held, HOLD_MS, "the disturbance itself is no longer");
     }
 
     /// A field that differs is a sign, but not after a jump of the clock.

@@ -67,8 +67,14 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    pub(crate) const ALL: Self =
-        Self { changes: CHANGES_MS.len(), returns: true, goes: true, scaled: true, late: false, course: Course::Standard };
+    pub(crate) const ALL: Self = Self {
+        changes: CHANGES_MS.len(),
+        returns: true,
+        goes: true,
+        scaled: true,
+        late: false,
+        course: Course::Standard,
+    };
 
     /// The extents with one operation less, the largest step first.
     pub(crate) fn smaller(self) -> Vec<Self> {
@@ -103,7 +109,14 @@ impl Operations {
     pub(crate) fn of(file: &Map<String, Value>) -> Result<Self, String> {
         if let Some(Value::Object(script)) = file.get("script") {
             let loaded_ms = phase(file, "warmUp") + phase(file, "steady");
-            return Ok(Self { script: script.clone(), is_own: true, loaded_ms, zero: Map::new(), watches: false, peaks: None });
+            return Ok(Self {
+                script: script.clone(),
+                is_own: true,
+                loaded_ms,
+                zero: Map::new(),
+                watches: false,
+                peaks: None,
+            });
         }
         let churn = match file.get("churn") {
             Some(Value::Array(sections)) => sections.first(),
@@ -122,7 +135,14 @@ impl Operations {
             let template = churn.get("templates").and_then(Value::as_array).and_then(|all| all.iter().find_map(sample));
             script.extend(template.map(|template| ("template".to_owned(), template)));
         }
-        Ok(Self { script, is_own: false, loaded_ms: WARM_UP_MS + STEADY_MS, zero: Map::new(), watches: false, peaks: None })
+        Ok(Self {
+            script,
+            is_own: false,
+            loaded_ms: WARM_UP_MS + STEADY_MS,
+            zero: Map::new(),
+            watches: false,
+            peaks: None,
+        })
     }
 
     /// Adds an operation that scales an object to zero, if the sample has a number of replicas.

@@ -60,13 +60,7 @@ impl Search {
     }
 
     /// Like [`Search::new`], with further disturbances that need no point.
-    pub(crate) fn with(
-        seed: u64,
-        points: &[Point],
-        watched: &[String],
-        fits: &Fits,
-        more: Vec<Disturbance>,
-    ) -> Self {
+    pub(crate) fn with(seed: u64, points: &[Point], watched: &[String], fits: &Fits, more: Vec<Disturbance>) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let (mut all, mut occurrences) = (Vec::new(), Vec::new());
         for point in points {

@@ -118,6 +118,9 @@ impl Player {
                         played.faults = events(&record.join(file::FAULTS));
                         if watches {
                             played.peaks = Peaks::read(&record, played.audit.watched.len());
+                            let references = self.operations.peaks();
+                            let growth = references.and_then(|most| watching::growth(trial, most, &played.peaks));
+                            played.judged.extend(growth);
                             let unseen = played.is_silent && !trial.disturbances.is_empty();
                             played.judged.extend(silent(&judgement).filter(|_| unseen));
                         }
@@ -133,10 +136,7 @@ impl Player {
 /// The outcome of a judged trial.
 fn outcome(judgement: &Judgement, audit: &Path, judges: impl Fn(&str) -> bool) -> Result<Outcome, String> {
     let failed = judgement.findings.iter().filter(|finding| finding.verdict == Verdict::Fail);
-    let judged: Vec<Sign> = failed
-        .filter(|finding| judges(&finding.budget))
-        .map(of_judge)
-        .collect();
+    let judged: Vec<Sign> = failed.filter(|finding| judges(&finding.budget)).map(of_judge).collect();
     let completed = judgement.findings.iter().find(|finding| finding.budget == "validity.completed");
     let ended = completed.filter(|finding| finding.verdict != Verdict::Pass && finding.observed != SILENT);
     if let Some(ended) = ended.filter(|_| judged.is_empty()) {

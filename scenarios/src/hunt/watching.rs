@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use reports::hunt::{Sign, What};
 use serde_json::{Map, Value, json};
 
 use super::disturb::{Disturbance, Kind};
@@ -14,11 +15,11 @@ use super::points::Signature;
 
 pub(crate) mod course;
 pub(crate) mod peaks;
-mod rows;
+pub(crate) mod rows;
 
 use course::Course;
 use peaks::Peaks;
-use rows::{ROWS, Row};
+use rows::{Rare, Row, TABLES};
 
 /// Judges whose findings count in a trial of a watch client.
 const JUDGES: [&str; 8] = [
@@ -38,7 +39,7 @@ const AT_END: [&str; 3] = OBSERVED;
 /// The budget of events that come too late.
 const LATE: &str = "events.late";
 /// Requests a second that bring nothing, above which a client repeats them without a back-off.
-const HOT_LOOP: &str = "30/s";
+const HOT_LOOP: u64 = 30;
 /// How late a version may be observed, in milliseconds: changes of the last seconds before the end are not judged.
 const DEADLINE_MS: u64 = 3000;
 /// Time that a client has after a request without an answer has ended, in milliseconds.
@@ -52,13 +53,13 @@ const CONNECTIONS_MORE: u64 = 10;
 /// Number of watches by which a client may have more open at the end than at the beginning.
 const GROWTH_MAX: u64 = 10;
 
-/// A disturbance of a watch client: its place in the table.
+/// A disturbance of a watch client: its table, and its place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place(usize);
+pub(crate) struct Place(usize, usize);
 
 impl Place {
     fn row(self) -> &'static Row {
-        &ROWS[self.0]
+        &TABLES[self.0][self.1]
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -97,21 +98,27 @@ pub(crate) fn reports_events(file: &Map<String, Value>) -> bool {
 }
 
 /// All single disturbances of a client that watches these resources, of which one is judged.
-pub(crate) fn singles(judged: &str, watched: &[String], has_own_script: bool, rare: bool) -> Vec<Disturbance> {
+pub(crate) fn singles(judged: &str, watched: &[String], has_own_script: bool, rare: &[Rare]) -> Vec<Disturbance> {
     let mut all = Vec::new();
-    for (place, row) in ROWS.iter().enumerate() {
+    for place in places() {
+        let row = place.row();
         let fits_script = !has_own_script || row.course == Course::Standard;
-        if !fits_script || (row.is_rare && !rare) {
+        if !fits_script || row.rare.is_some_and(|kind| !rare.contains(&kind)) {
             continue;
         }
         let others = watched.iter().filter(|other| row.of_another && *other != judged).cloned();
         let own = (!row.of_another).then(|| judged.to_owned());
         for resource in others.chain(own) {
             let point = Signature { verb: "watch".to_owned(), resource, ..Signature::default() };
-            all.push(Disturbance { kind: Kind::Watch(Place(place)), point, occurrence: 1, lasts_ms: row.lasts_ms });
+            all.push(Disturbance { kind: Kind::Watch(place), point, occurrence: 1, lasts_ms: row.lasts_ms });
         }
     }
     all
+}
+
+/// All rows of all tables.
+fn places() -> impl Iterator<Item = Place> {
+    TABLES.into_iter().enumerate().flat_map(|(table, rows)| (0..rows.len()).map(move |row| Place(table, row)))
 }
 
 /// The budgets of a trial, with what the references needed.
@@ -130,7 +137,9 @@ pub(crate) fn budgets(trial: &Trial, peaks: Option<&Peaks>) -> Value {
     if !places.is_empty() && places.iter().all(|place| place.row().once) {
         events["duplicate"] = 0.into();
     }
-    let mut requests = json!({"hotLoop": HOT_LOOP});
+    // Several watches of one kind repeat their requests together.
+    let together = peaks.filter(|peaks| !peaks.is_one_watch_each).map_or(1, |peaks| peaks.open_watches.max(1));
+    let mut requests = json!({"hotLoop": format!("{}/s", HOT_LOOP * together)});
     if peaks.is_none_or(|peaks| peaks.is_one_watch_each) {
         requests["staleResume"] = 0.into();
         requests["unanchored"] = 0.into();
@@ -165,6 +174,23 @@ pub(crate) fn is_judged(budget: &str, disturbances: &[Disturbance]) -> bool {
     !ends && begins(&OBSERVED)
 }
 
+/// A sign of a client that has many more watches open than the references, although only the number of objects grew. A
+/// trial is too short for the budget of growth.
+pub(crate) fn growth(trial: &Trial, references: &Peaks, played: &Peaks) -> Option<Sign> {
+    let grows = course(&trial.disturbances) == Some(Course::Names);
+    let (was, is) = (references.open_watches, played.open_watches);
+    (grows && is > was + GROWTH_MAX).then(|| Sign {
+        what: What::Judge,
+        subject: "openWatches.growth".to_owned(),
+        object: None,
+        field: None,
+        happened: format!("{is} watches were open at once, and at most {was} in the references."),
+        expected: format!("at most {}", was + GROWTH_MAX),
+        most: None,
+        value: None,
+    })
+}
+
 /// Whether a sign may vanish if the client gets more time.
 pub(crate) fn needs_time(budget: &str, disturbances: &[Disturbance]) -> bool {
     let unanswered = disturbances.iter().any(|one| one.kind.place().is_some_and(|place| place.lasts_ms() > 0));
@@ -197,17 +223,20 @@ pub(crate) fn points(judged: &str, watched: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+
     use super::*;
 
     fn all(rare: bool) -> Vec<Disturbance> {
+        let rare = if rare { Rare::value_variants() } else { &[] };
         singles("packages.longhaul.dev", &["configmaps".to_owned(), "packages.longhaul.dev".to_owned()], false, rare)
     }
 
     /// Every fault of every row is a valid fault of the catalogue.
     #[test]
     fn rows_are_faults_of_the_catalogue() {
-        let names: BTreeSet<&str> = ROWS.iter().map(|row| row.name).collect();
-        assert_eq!(names.len(), ROWS.len(), "two rows have one name");
+        let names: BTreeSet<&str> = places().map(Place::name).collect();
+        assert_eq!(names.len(), places().count(), "two rows have one name");
         for disturbance in all(true) {
             let text = disturbance.describe();
             assert!(text.ends_with('.') && !text.contains("{}"), "{text}");
@@ -216,19 +245,20 @@ mod tests {
                 read.check().unwrap_or_else(|error| panic!("{fault}: {error}"));
             }
         }
-        assert_eq!(all(true).len(), ROWS.len());
-        assert!(all(false).iter().all(|one| !one.kind.place().unwrap().row().is_rare));
+        assert_eq!(all(true).len(), places().count());
+        assert!(all(false).iter().all(|one| one.kind.place().unwrap().row().rare.is_none()));
     }
 
     /// The page lists each row, and says which rows must be asked for.
     #[test]
     fn the_page_has_each_row() {
         let page = include_str!("../../../docs/hunt.md");
-        for row in ROWS {
-            let rare = if row.is_rare { "`--rare`" } else { "" };
+        for row in places().map(Place::row) {
+            let rare = row.rare.and_then(|rare| rare.to_possible_value());
+            let rare = rare.map(|rare| format!("`--rare {}`", rare.get_name())).unwrap_or_default();
             let line = page.lines().find(|line| line.starts_with(&format!("| {} |", row.name)));
             let line = line.unwrap_or_else(|| panic!("docs/hunt.md lacks the disturbance `{}`", row.name));
-            assert!(line.contains(rare) && (row.is_rare || !line.contains("--rare")), "{line}");
+            assert!(line.contains(&rare) && (row.rare.is_some() || !line.contains("--rare")), "{line}");
         }
     }
 
@@ -258,6 +288,11 @@ mod tests {
         assert!(with("large list")["openWatches"].is_null());
         assert_eq!(with("many objects come and go")["openWatches"]["growth"], 10);
         assert!(budgets(&Trial::reference(4000), Some(&Peaks::default()))["memory"].is_null());
+        let open = |open_watches: u64| Peaks { open_watches, ..Peaks::default() };
+        let names = all(true).into_iter().filter(|one| one.kind.name() == "many objects come and go").collect();
+        let names = Trial::disturbed(names, 4000);
+        assert!(growth(&names, &open(1), &open(11)).is_none() && growth(&names, &open(1), &open(12)).is_some());
+        assert!(growth(&Trial::reference(4000), &open(1), &open(99)).is_none());
     }
 
     #[test]

@@ -111,7 +111,6 @@ impl Course {
                 more(at(2450, "update", 'e'), "text", "žluťoučký 漢字 🚀".into()),
                 at(2700, "update", 'b'),
                 at(2750, "create", 'q'),
-                at(3300, "delete", 'q'),
                 at(3700, "create", 's'),
                 at(4400, "update", 'a'),
                 at(4500, "delete", 'g'),
