@@ -207,6 +207,10 @@ impl Operations {
         } else if !self.is_own {
             script.insert("steps".to_owned(), Value::Array(steps(extent, &self.zero)));
         }
+        if self.watches {
+            // A client that watches their kinds would be judged by them.
+            return Value::Object(script);
+        }
         let with = script.entry("with").or_insert_with(|| json!([]));
         if let Value::Array(with) = with {
             with.extend(bystanders());

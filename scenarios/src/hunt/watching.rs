@@ -70,6 +70,11 @@ impl Place {
         self.row().course
     }
 
+    /// Whether the client has begun undisturbed.
+    fn begins_later(self) -> bool {
+        self.faults("", self.lasts_ms()).iter().all(|fault| !fault["at"].is_null())
+    }
+
     pub(crate) fn lasts_ms(self) -> u64 {
         self.row().lasts_ms
     }
@@ -146,11 +151,14 @@ pub(crate) fn budgets(trial: &Trial, peaks: Option<&Peaks>) -> Value {
     }
     let mut budgets = json!({"events": events});
     if let Some(peaks) = peaks.filter(|_| !places.is_empty()) {
-        requests["openWatches"] = (peaks.open_watches + WATCHES_MORE).into();
+        // Each of several watches of one kind may be abandoned and opened again.
+        let again = if peaks.is_one_watch_each { 0 } else { peaks.open_watches };
+        requests["openWatches"] = (peaks.open_watches + again + WATCHES_MORE).into();
         requests["connections"] = json!({"open": peaks.open_connections + CONNECTIONS_MORE});
         let twice = |number: u64, more: u64| 2 * number + more;
+        let memory = peaks.rss_bytes + peaks.rss_bytes.max(MEMORY_MORE);
         if peaks.rss_bytes > 0 {
-            budgets["memory"] = json!({"ceiling": format!("{}B", twice(peaks.rss_bytes, MEMORY_MORE))});
+            budgets["memory"] = json!({"ceiling": format!("{memory}B")});
             budgets["threads"] = json!({"ceiling": twice(peaks.threads, THREADS_MORE)});
             budgets["descriptors"] = json!({"ceiling": twice(peaks.descriptors, DESCRIPTORS_MORE)});
         }
@@ -199,8 +207,12 @@ pub(crate) fn needs_time(budget: &str, disturbances: &[Disturbance]) -> bool {
 
 /// Whether two disturbances can be in one trial.
 pub(crate) fn go_together(one: &Kind, other: &Kind) -> bool {
-    let course = |kind: &Kind| kind.place().map(Place::course);
-    course(one) == course(other)
+    match (one.place(), other.place()) {
+        (None, None) => true,
+        // Objects that are gone before the client has begun cannot be observed.
+        (Some(one), Some(other)) => one.course() == other.course() && one.begins_later() && other.begins_later(),
+        _ => false,
+    }
 }
 
 /// The changes of a trial with these disturbances; `None` if it has none of a watch client.
@@ -281,7 +293,7 @@ mod tests {
         };
         let end = with("clean end");
         assert_eq!((&end["events"]["duplicate"], &end["requests"]["openWatches"]), (&json!(0), &json!(3)));
-        assert_eq!(end["memory"]["ceiling"], format!("{}B", (2 * 10 + 64) << 20));
+        assert_eq!(end["memory"]["ceiling"], format!("{}B", (10 + 64) << 20));
         assert!(with("silent watch")["events"]["duplicate"].is_null());
         assert_eq!(with("quiet time")["events"]["deadline"], "2000ms");
         assert_eq!(with("list without an answer")["events"]["deadline"], "7000ms");
@@ -306,5 +318,8 @@ mod tests {
         assert!(!is_judged("validity.pace", watch));
         assert!(needs_time("events.missed", watch) && !needs_time("events.late", watch));
         assert!(!go_together(&watch[0].kind, &Kind::Conflict));
+        let named = |name: &str| all(false).into_iter().find(|one| one.kind.name() == name).unwrap().kind;
+        assert!(go_together(&named("reset"), &named("clean end")));
+        assert!(!go_together(&named("reset"), &named("buffered watch")), "one begins before the client");
     }
 }
