@@ -21,7 +21,7 @@ pub(crate) mod audit;
 mod causes;
 mod children;
 mod compare;
-mod confirm;
+pub(crate) mod confirm;
 pub(crate) mod disturb;
 pub(crate) mod files;
 pub(crate) mod normal;
@@ -33,6 +33,7 @@ pub(crate) mod schedule;
 mod story;
 mod trial;
 mod undisturbed;
+pub(crate) mod watching;
 pub(crate) mod webhook;
 
 use causes::{Causes, names};
@@ -70,6 +71,12 @@ pub(crate) struct Choice {
     pub(crate) lasts: Duration,
     pub(crate) trials: Option<u32>,
     pub(crate) jobs: usize,
+    /// The number of findings after which the hunt ends.
+    pub(crate) findings: Option<u32>,
+    /// The quiet after which a wrong end is a finding in any case.
+    pub(crate) patience: Duration,
+    /// Disturbances that are tried although many correct watch clients do not survive them.
+    pub(crate) rare: Vec<watching::rows::Rare>,
     /// Arguments for each run.
     pub(crate) arguments: Vec<String>,
     /// Whether the subject has webhooks that a run can start and ask.
@@ -99,6 +106,9 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
     if let Some(sample) = &choice.sample {
         operations.scale_like(sample);
     }
+    if watching::reports_events(&choice.file) {
+        operations.watch();
+    }
     let mut player = Player {
         path: choice.path.clone(),
         file: choice.file.clone(),
@@ -106,8 +116,9 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
         arguments: choice.arguments.clone(),
         folder: choice.out.join("trials"),
         places: Semaphore::new(choice.jobs),
-        stop: stop.clone(),
+        stop: stop.child_token(),
         number: AtomicU32::new(1),
+        patient_ms: u64::try_from(choice.patience.as_millis()).unwrap_or(u64::MAX),
     };
     let mut result = Hunt {
         schema: SCHEMA.to_owned(),
@@ -135,7 +146,7 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
     };
     match known {
         Ok(Some(known)) => {
-            result.reference = baseline(&known.reference);
+            result.reference = baseline(&known.reference, &player.operations);
             let failed = known.failed.iter();
             result.notes.extend(failed.map(|why| format!("A play without disturbances failed: {why}")));
             let of_sign = |sign| undisturbed(sign, &known, &player.operations);
@@ -214,7 +225,13 @@ async fn search(
     let lease_ms = lease(&audits, choice.clock_rate);
     let clock = choice.clock && kills;
     let fits = Fits { kills, clock, requests: true, hold_ms, children, lease_ms, processes };
-    let search = Search::new(choice.seed, &reference.points, &reference.watched, &fits);
+    let operations = &player.operations;
+    let more = if operations.watches() {
+        watching::singles(operations.plural(), &reference.watched, operations.is_own(), &choice.rare)
+    } else {
+        Vec::new()
+    };
+    let search = Search::with(choice.seed, &reference.points, &reference.watched, &fits, more);
     let singles = u32::try_from(search.singles()).unwrap_or(u32::MAX);
     say(format!("{singles} single disturbances; {} trials at once …", choice.jobs));
     let mut course = Course {
@@ -237,6 +254,9 @@ async fn search(
     };
     let mut said = Instant::now();
     loop {
+        if course.has_enough(result) {
+            player.stop.cancel();
+        }
         while course.wants_more() {
             let Some(planned) = course.search.next() else { break };
             course.begin(planned);
@@ -269,18 +289,26 @@ async fn search(
 }
 
 impl Course<'_> {
+    /// Whether the user wants no further findings.
+    fn has_enough(&self, result: &Hunt) -> bool {
+        self.choice.findings.is_some_and(|most| result.findings.len() >= most as usize)
+    }
+
     /// Whether another trial begins now.
     fn wants_more(&self) -> bool {
         let is_over = Instant::now() >= self.ends || self.player.stop.is_cancelled();
         let is_full = self.choice.trials.is_some_and(|most| self.coverage.trials >= most);
         let is_broken = self.why_broken.is_some() || self.causes.len() >= FINDINGS_MAX;
-        !is_over && !is_full && !is_broken && self.tasks.len() < self.choice.jobs
+        // While replays may bring the last wanted finding, they get all places.
+        let known = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
+        let may_be_enough = self.choice.findings.is_some_and(|most| known >= most);
+        !is_over && !is_full && !is_broken && !may_be_enough && self.tasks.len() < self.choice.jobs
     }
 
     fn begin(&mut self, planned: Planned) {
         self.coverage.trials += 1;
         let player = Arc::clone(&self.player);
-        let trial = Trial { disturbances: planned.disturbances.clone(), ..Trial::reference(self.quiet_ms) };
+        let trial = Trial::disturbed(planned.disturbances.clone(), self.quiet_ms);
         self.tasks.spawn(async move {
             let outcome = player.play(&trial).await;
             Done::Trial(planned, outcome)
@@ -315,7 +343,9 @@ impl Course<'_> {
             Stage::Pair => self.coverage.pairs += 1,
             Stage::Other => self.coverage.others += 1,
         }
-        let had_effect = played.audit.hits.iter().any(|hits| *hits > 0);
+        // Some disturbances of watch clients are other changes, and no fault.
+        let hits = &played.audit.hits;
+        let had_effect = hits.is_empty() || hits.iter().any(|hits| *hits > 0);
         self.coverage.without_effect += u32::from(!had_effect);
         for disturbance in &planned.disturbances {
             let counts = self.disturbances.entry(disturbance.kind.name()).or_default();
@@ -337,7 +367,7 @@ impl Course<'_> {
     fn replay(&mut self, planned: &Planned, sign: Sign) {
         let (player, references, known) =
             (Arc::clone(&self.player), Arc::clone(&self.references), Arc::clone(&self.known));
-        let trial = Trial { disturbances: planned.disturbances.clone(), ..Trial::reference(self.quiet_ms) };
+        let trial = Trial::disturbed(planned.disturbances.clone(), self.quiet_ms);
         let (names, kills, ends) = (names(planned), is_command(&self.choice.file), self.ends);
         self.tasks.spawn(async move {
             let confirmed = Box::pin(confirm(&player, &references, &known, &trial, &sign, kills, ends)).await;

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use units::Span;
 
+use crate::hunt::confirm::PATIENT;
 use crate::hunt::files::FILES;
+use crate::hunt::watching::rows::Rare;
 use crate::hunt::{Choice, hunt};
 use crate::out::{err, out};
 use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source};
@@ -40,6 +42,15 @@ pub(super) struct Arguments {
     /// The number of trials at once. Default: three for each processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=JOBS_MAX))]
     jobs: Option<u16>,
+    /// End the hunt after so many findings.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    findings: Option<u32>,
+    /// The time after which a wrong end is a finding in any case. Give a longer time for a program with longer timeouts.
+    #[arg(long, value_name = "TIME", default_value_t = Span(PATIENT))]
+    patience: Span,
+    /// Also try disturbances of watches that many correct clients do not survive; several with commas.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    rare: Vec<Rare>,
     /// Another program that runs beside the subject, such as 'kube-controller-manager --kubeconfig=${KUBECONFIG}'. May be given several
     /// times.
     #[arg(long, value_name = "COMMAND")]
@@ -126,6 +137,9 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         lasts: arguments.lasts.0,
         trials: arguments.trials,
         jobs,
+        findings: arguments.findings,
+        patience: arguments.patience.0,
+        rare: arguments.rare.clone(),
         arguments: every,
         asks,
         clock: !arguments.no_clock,
@@ -178,6 +192,10 @@ fn repeat(arguments: &Arguments) -> String {
     words.extend(arguments.trials.map(|trials| format!("--trials {trials}")));
     words.push(format!("--seed {}", arguments.seed));
     words.extend(arguments.jobs.map(|jobs| format!("--jobs {jobs}")));
+    words.extend(arguments.findings.map(|findings| format!("--findings {findings}")));
+    words.extend((arguments.patience.0 != PATIENT).then(|| format!("--patience {}", arguments.patience)));
+    let rare = arguments.rare.iter().filter_map(clap::ValueEnum::to_possible_value);
+    words.extend(rare.map(|rare| format!("--rare {}", rare.get_name())));
     words.extend(arguments.beside.iter().map(|command| format!("--beside {}", crate::quoted(command))));
     words.extend(arguments.clock_rate.map(|rate| format!("--clock-rate {rate}")));
     words.extend(arguments.no_clock.then(|| "--no-clock".to_owned()));

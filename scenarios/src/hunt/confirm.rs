@@ -15,6 +15,7 @@ use super::operations::Extent;
 use super::overlay::Trial;
 use super::reference::Reference;
 use super::trial::{Outcome, Played, Player};
+use super::watching;
 
 /// Number of replays that give the odds.
 pub(crate) const REPLAYS: u32 = 5;
@@ -28,9 +29,8 @@ const TRIES: u32 = 2;
 const SMALLER_MAX: usize = 10;
 /// How much longer the quiet of a replay is.
 pub(crate) const QUIET_FACTOR: u64 = 3;
-/// The quiet after which a wrong end is a finding in any case, in milliseconds: many programs look at everything again
-/// each minute.
-const PATIENT_MS: u64 = 80_000;
+/// The default quiet after which a wrong end is a finding in any case: many programs look at everything again each minute.
+pub(crate) const PATIENT: std::time::Duration = std::time::Duration::from_secs(80);
 /// Number of plays with this quiet, for a sign that most plays show.
 const PATIENT_PLAYS: u32 = 2;
 /// Shortest hold that shrinking tries, in milliseconds.
@@ -67,7 +67,10 @@ pub(crate) fn all_signs(
     let is_old = disturbances.iter().any(|disturbance| disturbance.kind.is_judged_by_end());
     let is_later = disturbances.iter().any(|disturbance| disturbance.kind == Kind::Time);
     let mut all = played.judged.clone();
-    all.extend(signs(reference, &played.audit));
+    // The changes of a watch client's trials differ, and a restored store has another end.
+    if watching::course(disturbances).is_none() {
+        all.extend(signs(reference, &played.audit));
+    }
     all.retain(|sign| !is_old || !matches!(sign.what, What::Made | What::Deleted | What::Most));
     all.retain(|sign| !is_later || sign.what != What::Field);
     all.retain(|sign| !known.iter().any(|known| known.is_like(sign)));
@@ -89,7 +92,7 @@ impl References {
 
     /// The reference of these operations, which is played if it is new; `None` if it could not be played.
     async fn of(&self, player: &Player, extent: Extent) -> Option<Arc<Reference>> {
-        if extent == Extent::ALL {
+        if extent == Extent::ALL || player.operations.watches() {
             return Some(Arc::clone(&self.all));
         }
         // Held while the plays run, so that two findings do not play the same reference.
@@ -125,7 +128,9 @@ pub(crate) async fn confirm(
     can_restart: bool,
     ends: Instant,
 ) -> Option<Confirmed> {
-    let long = Trial { quiet_ms: trial.quiet_ms * QUIET_FACTOR, ..trial.clone() };
+    // No play needs a longer quiet than the one after which a wrong end is a finding.
+    let longer_ms = (trial.quiet_ms * QUIET_FACTOR).min(player.patient_ms.max(trial.quiet_ms));
+    let long = Trial { quiet_ms: longer_ms, ..trial.clone() };
     let mut best = replay(player, references, known, &long, sign, REPLAYS).await?;
     if best.odds.failed < FAILED_MIN {
         return None;
@@ -156,15 +161,31 @@ pub(crate) async fn confirm(
     Some(best)
 }
 
-/// Whether the end is wrong, and right in plays with a much longer quiet: the subject only needs more time. A sign that
-/// few plays show needs more of these plays.
+/// Whether the end is wrong, and right in plays with a much longer quiet: the subject only needs more time.
 async fn heals_alone(player: &Player, references: &References, known: &[Sign], found: &Confirmed) -> bool {
-    if !is_at_end(&found.sign) || found.trial.quiet_ms >= PATIENT_MS || player.stop.is_cancelled() {
+    let Some((patient, plays)) = patient(found, player.patient_ms).filter(|_| !player.stop.is_cancelled()) else {
         return false;
+    };
+    shows(player, references, known, &patient, &found.sign, plays).await == Some(false)
+}
+
+/// The trial with a quiet of this length, and how often it is played; `None` if more time changes nothing. A sign that
+/// few plays show needs more of these plays.
+fn patient(found: &Confirmed, patient_ms: u64) -> Option<(Trial, u32)> {
+    let Trial { disturbances, quiet_ms, .. } = &found.trial;
+    let needs_time = is_at_end(&found.sign) || watching::needs_time(&found.sign.subject, disturbances);
+    if !needs_time || *quiet_ms >= patient_ms {
+        return None;
+    }
+    let mut patient = Trial { quiet_ms: patient_ms, ..found.trial.clone() };
+    for disturbance in patient.disturbances.iter_mut().filter(|one| one.lasts_ms > 0) {
+        // A request without an answer must have none for longer than the client waits.
+        if disturbance.kind.place().is_some() {
+            disturbance.lasts_ms = disturbance.lasts_ms.max(patient_ms);
+        }
     }
     let plays = if found.odds.failed < HEALED_FAILED_MIN { REPLAYS } else { PATIENT_PLAYS };
-    let patient = Trial { quiet_ms: PATIENT_MS, ..found.trial.clone() };
-    shows(player, references, known, &patient, &found.sign, plays).await == Some(false)
+    Some((patient, plays))
 }
 
 /// Whether a sign is a difference at the end.
@@ -300,6 +321,26 @@ mod tests {
         }
         assert_eq!((now.disturbances.len(), now.extent.changes), (1, 0));
         assert!(smaller(&Trial::reference(1), false).is_empty());
+    }
+
+    /// A wrong end is played with a quiet of 80 s, often if few plays showed it. What happened before the end needs no
+    /// more time, and a longer quiet changes nothing then.
+    #[test]
+    fn a_wrong_end_gets_more_time() {
+        let patient_ms = u64::try_from(PATIENT.as_millis()).unwrap();
+        let found = |what: What, failed: u32, quiet_ms: u64| {
+            let sign = super::super::compare::of_object(what, "pods n/a", "is missing", "there");
+            let trial = Trial { disturbances: vec![at(Kind::HoldOwn, "create")], ..Trial::reference(quiet_ms) };
+            let (odds, played, reference) = (Odds::of(failed, REPLAYS), Played::default(), Arc::default());
+            Confirmed { trial, odds, sign, also: Vec::new(), played, reference, healing: Vec::new() }
+        };
+        let plays = |found: &Confirmed| patient(found, patient_ms).map(|(trial, plays)| (trial.quiet_ms, plays));
+        assert_eq!(plays(&found(What::Missing, 5, 12_000)), Some((80_000, PATIENT_PLAYS)));
+        assert_eq!(plays(&found(What::Field, 2, 12_000)), Some((80_000, REPLAYS)));
+        assert_eq!(plays(&found(What::Made, 5, 12_000)), None);
+        assert_eq!(plays(&found(What::Missing, 5, 80_000)), None);
+        let held = patient(&found(What::Missing, 5, 12_000), patient_ms).unwrap().0.disturbances[0].lasts_ms;
+        assert_eq!(held, HOLD_MS, "the disturbance itself is no longer");
     }
 
     /// A field that differs is a sign, but not after a jump of the clock.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::children::Child;
 use super::points::Signature;
+use super::watching::Place;
 
 /// How long events or requests are held, in milliseconds: longer than a reconcile and its first retries.
 pub(crate) const HOLD_MS: u64 = 2000;
@@ -69,6 +70,8 @@ pub(crate) enum Kind {
     KillOld,
     /// An hour of its own clock passes at once.
     Time,
+    /// A disturbance of a watch client, at a known time.
+    Watch(Place),
 }
 
 /// The abilities of a run, and the length of a hold in milliseconds.
@@ -126,6 +129,7 @@ impl Kind {
             Self::KillOne(_) => "stop one process",
             Self::KillOld => "go back in time",
             Self::Time => "time",
+            Self::Watch(place) => place.name(),
         }
     }
 
@@ -204,6 +208,14 @@ impl Kind {
     /// Whether the length of a hold is the length of the disturbance.
     pub(crate) fn is_hold(&self) -> bool {
         matches!(self, Self::HoldOwn | Self::HoldOther(_) | Self::Conflicts | Self::ServerErrors)
+    }
+
+    /// The place in the table of watch clients.
+    pub(crate) fn place(&self) -> Option<Place> {
+        match self {
+            Self::Watch(place) => Some(*place),
+            _ => None,
+        }
     }
 
     /// The children that the disturbance changes.
@@ -290,6 +302,7 @@ impl Disturbance {
                 vec![old, kill()]
             }
             Kind::Time => vec![json!({"name": "clock-jump", "ahead": "1h", "of": "all", "when": after})],
+            Kind::Watch(place) => place.faults(resource, *lasts_ms),
         }
     }
 
@@ -351,6 +364,7 @@ impl Disturbance {
                 "The process is killed after {at} and starts again; for {ms} ms it reads a state {AGE_MS} ms old: an API server that lags."
             ),
             Kind::Time => format!("After {at}, an hour of the program's clock passes at once: a suspended machine."),
+            Kind::Watch(place) => place.describe(&point.resource),
         }
     }
 }

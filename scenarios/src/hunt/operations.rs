@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::watching::course::Course;
+use super::watching::peaks::Peaks;
+
 /// Length of the warm-up and of the steady phase, in milliseconds: all operations and every disturbance end in it.
 const WARM_UP_MS: u64 = 200;
 const STEADY_MS: u64 = 6800;
@@ -39,6 +42,10 @@ pub(crate) struct Operations {
     loaded_ms: u64,
     /// The merge patch that scales an object to zero; empty if the objects have no number of replicas.
     zero: Map<String, Value>,
+    /// Whether the subject is hunted as a watch client, with other changes.
+    watches: bool,
+    /// What the references of a watch client needed.
+    peaks: Option<Peaks>,
 }
 
 /// The operations of one trial, which shrinking makes fewer.
@@ -55,11 +62,19 @@ pub(crate) struct Extent {
     pub(crate) scaled: bool,
     /// Whether the object that stays changes once more after all disturbances.
     pub(crate) late: bool,
+    /// The changes of a watch client's trial.
+    pub(crate) course: Course,
 }
 
 impl Extent {
-    pub(crate) const ALL: Self =
-        Self { changes: CHANGES_MS.len(), returns: true, goes: true, scaled: true, late: false };
+    pub(crate) const ALL: Self = Self {
+        changes: CHANGES_MS.len(),
+        returns: true,
+        goes: true,
+        scaled: true,
+        late: false,
+        course: Course::Standard,
+    };
 
     /// The extents with one operation less, the largest step first.
     pub(crate) fn smaller(self) -> Vec<Self> {
@@ -94,7 +109,14 @@ impl Operations {
     pub(crate) fn of(file: &Map<String, Value>) -> Result<Self, String> {
         if let Some(Value::Object(script)) = file.get("script") {
             let loaded_ms = phase(file, "warmUp") + phase(file, "steady");
-            return Ok(Self { script: script.clone(), is_own: true, loaded_ms, zero: Map::new() });
+            return Ok(Self {
+                script: script.clone(),
+                is_own: true,
+                loaded_ms,
+                zero: Map::new(),
+                watches: false,
+                peaks: None,
+            });
         }
         let churn = match file.get("churn") {
             Some(Value::Array(sections)) => sections.first(),
@@ -113,7 +135,14 @@ impl Operations {
             let template = churn.get("templates").and_then(Value::as_array).and_then(|all| all.iter().find_map(sample));
             script.extend(template.map(|template| ("template".to_owned(), template)));
         }
-        Ok(Self { script, is_own: false, loaded_ms: WARM_UP_MS + STEADY_MS, zero: Map::new() })
+        Ok(Self {
+            script,
+            is_own: false,
+            loaded_ms: WARM_UP_MS + STEADY_MS,
+            zero: Map::new(),
+            watches: false,
+            peaks: None,
+        })
     }
 
     /// Adds an operation that scales an object to zero, if the sample has a number of replicas.
@@ -132,16 +161,55 @@ impl Operations {
         is_refused
     }
 
+    /// Makes the changes of a watch client's trials, unless the user wrote a script.
+    pub(crate) fn watch(&mut self) {
+        self.watches = true;
+        if !self.is_own {
+            let (warm_up_ms, steady_ms) = Course::Standard.phases(0);
+            self.loaded_ms = warm_up_ms + steady_ms;
+        }
+    }
+
+    /// Whether the subject is hunted as a watch client.
+    pub(crate) fn watches(&self) -> bool {
+        self.watches
+    }
+
+    /// Limits later trials to somewhat more than the references needed.
+    pub(crate) fn needed(&mut self, peaks: Peaks) {
+        self.peaks = Some(peaks);
+    }
+
+    pub(crate) fn peaks(&self) -> Option<&Peaks> {
+        self.peaks.as_ref()
+    }
+
+    /// The operations of one trial, for people.
+    pub(crate) fn describe(&self, extent: Extent) -> String {
+        if self.watches { extent.course.describe().to_owned() } else { extent.describe() }
+    }
+
+    /// Whether the user wrote the script.
+    pub(crate) fn is_own(&self) -> bool {
+        self.is_own
+    }
+
     /// Whether fewer operations are possible.
     pub(crate) fn can_shrink(&self) -> bool {
-        !self.is_own
+        !self.is_own && !self.watches
     }
 
     /// The script of one trial.
     pub(crate) fn script(&self, extent: Extent) -> Value {
         let mut script = self.script.clone();
-        if !self.is_own {
+        if self.watches && !self.is_own {
+            extent.course.fill(&mut script);
+        } else if !self.is_own {
             script.insert("steps".to_owned(), Value::Array(steps(extent, &self.zero)));
+        }
+        if self.watches {
+            // A client that watches their kinds would be judged by them.
+            return Value::Object(script);
         }
         let with = script.entry("with").or_insert_with(|| json!([]));
         if let Value::Array(with) = with {
@@ -152,10 +220,19 @@ impl Operations {
 
     /// The phases of a trial with this quiet, and their length in milliseconds.
     pub(crate) fn phases(&self, quiet_ms: u64) -> (Value, u64) {
+        self.phases_of(Course::Standard, 0, quiet_ms)
+    }
+
+    /// Like [`Operations::phases`], with the changes of this course and a disturbance that lasts so long.
+    pub(crate) fn phases_of(&self, course: Course, lasts_ms: u64, quiet_ms: u64) -> (Value, u64) {
         let ms = |ms: u64| format!("{ms}ms");
-        let steady_ms = self.loaded_ms - WARM_UP_MS.min(self.loaded_ms);
-        let phases = json!({"warmUp": ms(WARM_UP_MS), "steady": ms(steady_ms.max(1000)), "drain": ms(quiet_ms)});
-        (phases, WARM_UP_MS + steady_ms + quiet_ms)
+        let (warm_up_ms, steady_ms) = if self.watches && !self.is_own {
+            course.phases(lasts_ms)
+        } else {
+            (WARM_UP_MS, self.loaded_ms - WARM_UP_MS.min(self.loaded_ms))
+        };
+        let phases = json!({"warmUp": ms(warm_up_ms), "steady": ms(steady_ms.max(1000)), "drain": ms(quiet_ms)});
+        (phases, warm_up_ms + steady_ms + quiet_ms)
     }
 
     /// The steps of a trial with their times in milliseconds, for people.

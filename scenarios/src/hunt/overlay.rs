@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::disturb::Disturbance;
 use super::operations::{Extent, Operations};
+use super::watching;
 
 /// Keys of a file that a trial leaves out.
 const DROPPED: [&str; 6] = ["churn", "admission", "api", "alerts", "repro", "faults"];
@@ -35,11 +36,18 @@ impl Trial {
         Self { disturbances: Vec::new(), extent: Extent::ALL, quiet_ms, restarts: false }
     }
 
+    /// A trial with disturbances.
+    pub(crate) fn disturbed(disturbances: Vec<Disturbance>, quiet_ms: u64) -> Self {
+        let course = watching::course(&disturbances).unwrap_or_default();
+        Self { disturbances, extent: Extent { course, ..Extent::ALL }, ..Self::reference(quiet_ms) }
+    }
+
     /// The trial as a scenario, and its length in milliseconds.
     pub(crate) fn scenario(&self, file: &Map<String, Value>, operations: &Operations) -> (Map<String, Value>, u64) {
         let mut scenario = file.clone();
         scenario.retain(|key, _| !DROPPED.contains(&key.as_str()));
-        let (phases, length_ms) = operations.phases(self.quiet_ms);
+        let lasts_ms = watching::lasts_ms(&self.disturbances);
+        let (phases, length_ms) = operations.phases_of(self.extent.course, lasts_ms, self.quiet_ms);
         scenario.insert("phases".to_owned(), phases);
         scenario.insert("script".to_owned(), operations.script(self.extent));
         let mut faults: Vec<Value> = self.disturbances.iter().flat_map(Disturbance::faults).collect();
@@ -53,6 +61,9 @@ impl Trial {
         }
         scenario.insert("faults".to_owned(), Value::Array(faults));
         let mut budgets = json!({"requests": {"hotLoop": HOT_LOOP}});
+        if operations.watches() {
+            budgets = watching::budgets(self, operations.peaks());
+        }
         if kills > 0 {
             budgets["crashes"] = json!({"max": kills});
             start_again(&mut scenario);

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::disturb::{Disturbance, Fits, Kind};
 use super::points::Point;
+use super::watching::go_together;
 
 /// Lengths of disturbances in the random part, in milliseconds.
 const LENGTHS_MS: [u64; 6] = [50, 150, 400, 1000, 2000, 4000];
@@ -55,6 +56,11 @@ pub(crate) struct Search {
 
 impl Search {
     pub(crate) fn new(seed: u64, points: &[Point], watched: &[String], fits: &Fits) -> Self {
+        Self::with(seed, points, watched, fits, Vec::new())
+    }
+
+    /// Like [`Search::new`], with further disturbances that need no point.
+    pub(crate) fn with(seed: u64, points: &[Point], watched: &[String], fits: &Fits, more: Vec<Disturbance>) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let (mut all, mut occurrences) = (Vec::new(), Vec::new());
         for point in points {
@@ -70,6 +76,8 @@ impl Search {
                 occurrences.push(most);
             }
         }
+        occurrences.extend(more.iter().map(|_| 1));
+        all.extend(more);
         // Shuffled, so that an early end has seen some of each disturbance and each point.
         let mut singles = all.clone();
         singles.shuffle(&mut random);
@@ -139,8 +147,15 @@ impl Search {
         let related: Vec<Disturbance> = related.collect();
         let near = self.random.random_bool(0.5);
         let partner = if near { related.choose(&mut self.random).cloned().unwrap_or(another) } else { another };
-        disturbances.push(partner);
-        let stage = if disturbances.len() == 2 { Stage::Pair } else { Stage::Other };
+        // A trial has one course of changes.
+        if go_together(&disturbances[0].kind, &partner.kind) {
+            disturbances.push(partner);
+        }
+        let stage = match disturbances.len() {
+            1 => Stage::Single,
+            2 => Stage::Pair,
+            _ => Stage::Other,
+        };
         for disturbance in &mut disturbances {
             if disturbance.kind.has_length() && self.random.random_bool(0.5) {
                 disturbance.lasts_ms = *LENGTHS_MS.choose(&mut self.random)?;

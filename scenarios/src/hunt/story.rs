@@ -16,23 +16,23 @@ pub(crate) fn of_trial(played: &Played, operations: &Operations, extent: Extent)
     let mut lines = planned(operations, extent);
     lines.extend(played.faults.iter().filter_map(fault));
     lines.extend(played.audit.writes.iter().map(write));
-    told(lines, extent)
+    told(lines, &operations.describe(extent))
 }
 
 /// The course of a play without disturbances, from the subject's writes.
 pub(crate) fn without(writes: &[Write], operations: &Operations, extent: Extent) -> Vec<String> {
     let mut lines = planned(operations, extent);
     lines.extend(writes.iter().map(write));
-    told(lines, extent)
+    told(lines, &operations.describe(extent))
 }
 
 /// A line with its time, and its place among lines of the same time: operations, faults, writes.
 type Line = (u64, u8, String);
 
-fn told(mut lines: Vec<Line>, extent: Extent) -> Vec<String> {
+fn told(mut lines: Vec<Line>, what: &str) -> Vec<String> {
     lines.sort_by_key(|(t_ms, place, _)| (*t_ms, *place));
     let more = lines.len().saturating_sub(LINES_MAX);
-    let head = format!("Operations: {}.", extent.describe());
+    let head = format!("Operations: {what}.");
     let shown = lines.into_iter().take(LINES_MAX);
     let shown = shown.map(|(t_ms, _, line)| format!("{:.2} s: {line}", t_ms as f64 / 1000.0));
     let mut all: Vec<String> = std::iter::once(head).chain(shown).collect();
@@ -99,7 +99,7 @@ mod tests {
         };
         let mut played = Played { faults, ..Played::default() };
         played.audit.writes = vec![write(140), write(160)];
-        let extent = Extent { changes: 0, returns: false, goes: false, scaled: false, late: false };
+        let extent = Extent { changes: 0, returns: false, goes: false, scaled: false, late: false, ..Extent::ALL };
         let lines = of_trial(&played, &operations(), extent);
         let wanted = [
             "Operations: one object stays.",

@@ -9,16 +9,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use reports::hunt::{Sign, What};
-use reports::judge::{Judgement, Verdict};
+use reports::judge::{Finding, Judgement, Verdict};
 use reports::record::{FaultRow, file};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::audit::Audit;
-use super::compare::is_judged;
 use super::operations::Operations;
 use super::overlay::Trial;
+use super::watching;
+use super::watching::peaks::Peaks;
 
 /// Time of a trial beyond its phases, after which the trial counts as hanging: the start of the subject and its end.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -26,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const AUDIT_MAX: u64 = 64 << 20;
 /// Maximum number of events of faults that are kept.
 const EVENTS_MAX: usize = 100;
+/// The observation of `validity.completed` if the witness carried nothing.
+const SILENT: &str = "witness silent";
 /// Longest text of a sign, in characters.
 const TEXT_MAX: usize = 400;
 
@@ -42,6 +45,8 @@ pub(crate) struct Player {
     pub(crate) places: Semaphore,
     pub(crate) stop: CancellationToken,
     pub(crate) number: AtomicU32,
+    /// The quiet after which a wrong end is a finding in any case, in milliseconds.
+    pub(crate) patient_ms: u64,
 }
 
 /// The facts of a trial that was played.
@@ -52,6 +57,10 @@ pub(crate) struct Played {
     pub(crate) judged: Vec<Sign>,
     /// The first events of faults, for people.
     pub(crate) faults: Vec<FaultRow>,
+    /// What a watch client needed at most.
+    pub(crate) peaks: Peaks,
+    /// Whether the witness carried nothing.
+    pub(crate) is_silent: bool,
 }
 
 /// How a trial ended.
@@ -97,12 +106,27 @@ impl Player {
             None => Ok(Outcome::Interrupted),
             Some(Err(why)) => Ok(Outcome::Broken(why)),
             Some(Ok(output)) => match serde_json::from_slice::<Judgement>(&output.stdout) {
-                Ok(judgement) => outcome(&judgement, &audit).map(|mut outcome| {
+                Ok(judgement) => {
+                    let watches = self.operations.watches();
+                    let judges = |budget: &str| {
+                        let observed = watches && watching::is_judged(budget, &trial.disturbances);
+                        observed || super::compare::is_judged(budget)
+                    };
+                    let mut outcome = outcome(&judgement, &audit, judges)?;
                     if let Outcome::Played(played) = &mut outcome {
-                        played.faults = events(&folder.join("run").join(file::FAULTS));
+                        let record = folder.join("run");
+                        played.faults = events(&record.join(file::FAULTS));
+                        if watches {
+                            played.peaks = Peaks::read(&record, played.audit.watched.len());
+                            let references = self.operations.peaks();
+                            let growth = references.and_then(|most| watching::growth(trial, most, &played.peaks));
+                            played.judged.extend(growth);
+                            let unseen = played.is_silent && !trial.disturbances.is_empty();
+                            played.judged.extend(silent(&judgement).filter(|_| unseen));
+                        }
                     }
-                    outcome
-                }),
+                    Ok(outcome)
+                }
                 Err(_) => Err(crate::itself::last_words(&output)),
             },
         }
@@ -110,23 +134,11 @@ impl Player {
 }
 
 /// The outcome of a judged trial.
-fn outcome(judgement: &Judgement, audit: &Path) -> Result<Outcome, String> {
+fn outcome(judgement: &Judgement, audit: &Path, judges: impl Fn(&str) -> bool) -> Result<Outcome, String> {
     let failed = judgement.findings.iter().filter(|finding| finding.verdict == Verdict::Fail);
-    let judged: Vec<Sign> = failed
-        .filter(|finding| is_judged(&finding.budget))
-        .map(|finding| Sign {
-            what: What::Judge,
-            subject: finding.budget.clone(),
-            object: None,
-            field: None,
-            happened: shortened(&finding.text),
-            expected: finding.limit.clone(),
-            most: None,
-            value: None,
-        })
-        .collect();
+    let judged: Vec<Sign> = failed.filter(|finding| judges(&finding.budget)).map(of_judge).collect();
     let completed = judgement.findings.iter().find(|finding| finding.budget == "validity.completed");
-    let ended = completed.filter(|finding| finding.verdict != Verdict::Pass && finding.observed != "witness silent");
+    let ended = completed.filter(|finding| finding.verdict != Verdict::Pass && finding.observed != SILENT);
     if let Some(ended) = ended.filter(|_| judged.is_empty()) {
         return Ok(Outcome::Broken(shortened(&ended.text)));
     }
@@ -134,7 +146,27 @@ fn outcome(judgement: &Judgement, audit: &Path) -> Result<Outcome, String> {
     if let Some(why) = &audit.lacks {
         return Ok(Outcome::Broken(format!("its audit is incomplete: {why}")));
     }
-    Ok(Outcome::Played(Box::new(Played { audit, judged, faults: Vec::new() })))
+    let is_silent = completed.is_some_and(|finding| finding.observed == SILENT);
+    Ok(Outcome::Played(Box::new(Played { audit, judged, is_silent, ..Played::default() })))
+}
+
+fn of_judge(finding: &Finding) -> Sign {
+    Sign {
+        what: What::Judge,
+        subject: finding.budget.clone(),
+        object: None,
+        field: None,
+        happened: shortened(&finding.text),
+        expected: finding.limit.clone(),
+        most: None,
+        value: None,
+    }
+}
+
+/// A sign of a client that reported nothing, although it did in the references: no judge decides then.
+fn silent(judgement: &Judgement) -> Option<Sign> {
+    let undecided = |finding: &&Finding| ["events.missed", "events.unseen"].contains(&finding.budget.as_str());
+    judgement.findings.iter().find(undecided).map(of_judge)
 }
 
 /// The first events of faults in a record; none if they cannot be read, because they are only for people.
@@ -172,6 +204,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use serde_json::json;
 
+    use super::super::compare::is_judged;
     use super::*;
 
     fn judgement(findings: &[(&str, &str, &str)]) -> Judgement {
@@ -191,19 +224,19 @@ mod tests {
         std::fs::write(&audit, serde_json::to_string(&Audit::default()).unwrap()).unwrap();
         let done = ("validity.completed", "pass", "completed");
         let found = judgement(&[done, ("events.missed", "fail", "2"), ("objects.resurrected", "fail", "1")]);
-        let Ok(Outcome::Played(played)) = outcome(&found, &audit) else { panic!("it was played") };
+        let Ok(Outcome::Played(played)) = outcome(&found, &audit, is_judged) else { panic!("it was played") };
         assert_eq!(played.judged.len(), 1);
         assert_eq!(played.judged[0].sentence(), "objects.resurrected: objects.resurrected broke.");
         let silent = judgement(&[("validity.completed", "inconclusive", "witness silent")]);
-        assert!(matches!(outcome(&silent, &audit), Ok(Outcome::Played(_))), "a trial needs no witness");
+        assert!(matches!(outcome(&silent, &audit, is_judged), Ok(Outcome::Played(_))), "a trial needs no witness");
     }
 
     #[test]
     fn a_trial_that_did_not_end_is_broken() {
         let none = Path::new("/nonexistent/audit.json");
         let not_ready = judgement(&[("validity.completed", "invalid", "not ready")]);
-        let Ok(Outcome::Broken(why)) = outcome(&not_ready, none) else { panic!("it is broken") };
+        let Ok(Outcome::Broken(why)) = outcome(&not_ready, none, is_judged) else { panic!("it is broken") };
         assert_eq!(why, "validity.completed broke.");
-        assert!(outcome(&judgement(&[("validity.completed", "pass", "completed")]), none).is_err());
+        assert!(outcome(&judgement(&[("validity.completed", "pass", "completed")]), none, is_judged).is_err());
     }
 }

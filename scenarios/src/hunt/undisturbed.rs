@@ -15,6 +15,8 @@ use super::points::Signature;
 use super::reference::Reference;
 use super::story;
 use super::trial::{Outcome, Played, Player};
+use super::watching;
+use super::watching::peaks::Peaks;
 
 /// Number of plays without disturbances.
 pub(super) const REFERENCES: u32 = 3;
@@ -22,6 +24,9 @@ pub(super) const REFERENCES: u32 = 3;
 const REFERENCES_FAILED_MAX: u32 = 2;
 /// Maximum number of masked fields in the result.
 const MASKED_MAX: usize = 200;
+/// Why a program without writes cannot be hunted, if its witness proves nothing either.
+const WRITES_NOTHING: &str = "the subject writes nothing that every play has, so there is nothing to disturb. Another sample, or the \
+                              missing program beside it (`--beside`), may help.";
 
 /// The results of the references.
 pub(super) struct Known {
@@ -81,6 +86,12 @@ pub(super) async fn references(player: &mut Player, say: &(dyn Fn(String) + Sync
         for played in &mut plays {
             played.judged.extend(leftover(&played.audit, &player.operations));
         }
+        if player.operations.watches() && plays.iter().all(|played| played.is_silent) {
+            let path = &player.path;
+            let silent = format!("nothing came through the witness in any play: `longhaul soak {path}` shows more.");
+            let reports = watching::reports_events(&player.file);
+            return Err(if reports { silent.into() } else { WRITES_NOTHING.to_owned().into() });
+        }
         let restless = restless(&plays, player.operations.phases(quiet_ms).1);
         if let (Some(writes), true) = (&restless, quiet_ms == QUIET_MS) {
             quiet_ms *= QUIET_FACTOR;
@@ -99,18 +110,23 @@ pub(super) async fn references(player: &mut Player, say: &(dyn Fn(String) + Sync
         let mut reference = Reference::of(&audits);
         player.operations.plural().clone_into(&mut reference.load);
         expect_no_leftovers(&mut reference, &audits, &player.operations);
-        if reference.points.is_empty() {
-            return Err(
-                "the subject writes nothing that every play has, so there is nothing to disturb. Another sample, or the missing program \
-                 beside it (`--beside`), may help."
-                    .to_owned()
-                    .into(),
-            );
+        if reference.points.is_empty() && !player.operations.watches() && !reference.watched.is_empty() {
+            say("it writes nothing that every play has, so it is hunted as a watch client …".to_owned());
+            player.operations.watch();
+            continue;
+        }
+        if reference.points.is_empty() && !player.operations.watches() {
+            return Err(WRITES_NOTHING.to_owned().into());
         }
         if reference.is_empty() {
             return Err("the plays differ in everything, so nothing can be compared. A longer quiet may help."
                 .to_owned()
                 .into());
+        }
+        if player.operations.watches() {
+            let peaks = plays.iter().map(|played| &played.peaks);
+            let first = Peaks { is_one_watch_each: true, ..Peaks::default() };
+            player.operations.needed(peaks.fold(first, Peaks::or_more));
         }
         say(format!(
             "{} points, {} objects at the end, {} fields differ between plays and are not compared",
@@ -166,12 +182,16 @@ fn restless(plays: &[Played], length_ms: u64) -> Option<String> {
     same.first().map(Signature::describe)
 }
 
-pub(super) fn baseline(reference: &Reference) -> Baseline {
+pub(super) fn baseline(reference: &Reference, operations: &Operations) -> Baseline {
+    let mut points: Vec<String> = reference.points.iter().map(|point| point.signature.describe()).collect();
+    if operations.watches() {
+        points.extend(watching::points(operations.plural(), &reference.watched));
+    }
     let masked = reference.masked.iter().take(MASKED_MAX).map(|(object, field)| format!("{object}: {field}"));
     Baseline {
         plays: reference.plays,
         objects: reference.objects.len(),
-        points: reference.points.iter().map(|point| point.signature.describe()).collect(),
+        points,
         unsteady_points: reference.unsteady,
         masked: masked.collect(),
         loose: reference.loose.iter().take(MASKED_MAX).cloned().collect(),

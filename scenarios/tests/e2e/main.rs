@@ -24,6 +24,7 @@ mod gate;
 mod guests;
 mod history;
 mod hunt;
+mod hunt_client;
 mod hunt_webhook;
 mod init;
 mod inject;
