@@ -168,12 +168,13 @@ fn restless(plays: &[Played], length_ms: u64) -> Option<String> {
 
 pub(super) fn baseline(reference: &Reference) -> Baseline {
     let masked = reference.masked.iter().take(MASKED_MAX).map(|(object, field)| format!("{object}: {field}"));
+    let copies = reference.copies.iter().map(|(resource, field)| format!("{resource}: {field}"));
     Baseline {
         plays: reference.plays,
         objects: reference.objects.len(),
         points: reference.points.iter().map(|point| point.signature.describe()).collect(),
         unsteady_points: reference.unsteady,
-        masked: masked.collect(),
+        masked: masked.chain(copies).take(MASKED_MAX).collect(),
         loose: reference.loose.iter().take(MASKED_MAX).cloned().collect(),
     }
 }

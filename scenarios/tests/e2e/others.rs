@@ -121,6 +121,7 @@ each! {
     devservers,
     k8swatcher,
     karpenter_late_answers,
+    karpenter_late_nodes,
     kubernetes_late_pods,
     kyverno_each_hour,
     nebari_workflow_controller,
