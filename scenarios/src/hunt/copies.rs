@@ -58,7 +58,7 @@ fn owners<'a>(object: &'a Object, by_uid: &BTreeMap<&str, &'a Object>) -> Vec<&'
     let mut all: Vec<&Object> = Vec::new();
     let mut now = vec![object];
     for _ in 0..OWNERS_MAX {
-        let references = now.iter().flat_map(|one| one.object["metadata"]["ownerReferences"].as_array()).flatten();
+        let references = now.iter().filter_map(|one| one.object["metadata"]["ownerReferences"].as_array()).flatten();
         let found = references.filter_map(|reference| by_uid.get(reference["uid"].as_str()?).copied());
         now = found.collect();
         all.extend(&now);

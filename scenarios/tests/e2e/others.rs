@@ -128,6 +128,7 @@ each! {
     pod_security_webhook,
     prometheus_operator,
     qdrant_operator,
+    sealed_secrets_lost_status,
     sealed_secrets,
     vpa_admission_controller,
     warrantor_admission,
