@@ -22,6 +22,7 @@ mod causes;
 mod children;
 mod compare;
 pub(crate) mod confirm;
+mod copies;
 pub(crate) mod disturb;
 pub(crate) mod files;
 pub(crate) mod normal;

@@ -21,6 +21,8 @@ pub struct Entry {
     /// Number of restores of the store before this commit. Only revision and timeline together identify a version: see
     /// [`super::Server::rewinds`].
     pub timeline: u32,
+    /// The uids of the owners, if the commit creates the object; otherwise empty.
+    pub owners: Box<[Arc<str>]>,
     /// The progress of the object's controller: see [`super::Config::looks`].
     pub progress: Progress,
 }
@@ -98,7 +100,7 @@ impl Entry {
             revision: Revision::of_number(raw.revision),
             change: raw.change,
         };
-        let RawCommit { at_us, revision, timeline, progress, .. } = raw;
-        Self { at_us, commit, revision, timeline, progress }
+        let RawCommit { at_us, revision, timeline, owners, progress, .. } = raw;
+        Self { at_us, commit, revision, timeline, owners, progress }
     }
 }

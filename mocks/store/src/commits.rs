@@ -17,6 +17,8 @@ pub struct RawCommit {
     /// Number of restores of the store before this commit.
     pub timeline: u32,
     pub change: Change,
+    /// The uids of the owners, if the commit creates the object; otherwise empty.
+    pub owners: Box<[Arc<str>]>,
     /// The progress of the object's controller.
     pub progress: Progress,
 }

@@ -393,12 +393,14 @@ impl Store {
     ) -> Arc<Event> {
         let resource = version.identity.resource;
         self.revision = version.revision;
+        let owners = if change == Change::Added { version.facts().owners.clone() } else { Box::default() };
         self.commits.push(RawCommit {
             at_us,
             identity: version.identity.clone(),
             revision: version.revision,
             timeline: self.timeline,
             change,
+            owners,
             progress: version.facts().progress,
         });
         let bytes = version.frame_bytes();

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs published programs that the scenarios of this folder run, unmodified, each from its package registry.
 #
-#   ./install.sh NAME...      one or several of: see the functions `get_…` below
+#   ./install.sh NAME...            one or several of: see the functions `get_…` below
+#   ./install.sh NAME@VERSION...    in a version without the bug; for karpenter-kwok, kube-controller-manager, kyverno-background-controller
 #
 # Programs go to $LONGHAUL_OTHERS (default: ~/.cache/longhaul/others), manifests that come with them to ./needs, which git ignores.
 # Put $LONGHAUL_OTHERS in front of $PATH, then: longhaul soak NAME.yaml
@@ -148,7 +149,7 @@ get_cluster-api-core() {
 
 # The provider that pretends is part of the module.
 get_karpenter-kwok() {
-  local module=sigs.k8s.io/karpenter version=v1.14.0 source
+  local module=sigs.k8s.io/karpenter version="${chosen:-v1.14.0}" source
   go_build karpenter-kwok "$module/kwok" "$version"
   source="$(go_module "$module@$version")"
   needs karpenter "$source"/pkg/apis/crds/*.yaml "$source"/kwok/apis/crds/*.yaml
@@ -156,7 +157,7 @@ get_karpenter-kwok() {
 
 # It replaces one library with its own copy, which is published as a module.
 get_kyverno-background-controller() {
-  local module=github.com/kyverno/kyverno version=v1.19.0 folder source copy
+  local module=github.com/kyverno/kyverno version="${chosen:-v1.19.0}" folder source copy
   folder="$(mktemp -d)"
   source="$(go_module "$module@$version")"
   copy="$(sed -n 's|^replace \([^ ]*\) => \([^ ]*\) \(v[^ ]*\)$|\1=\2@\3|p' "$source/go.mod")"
@@ -168,7 +169,8 @@ get_kyverno-background-controller() {
 
 # Its libraries are published as modules of their own, with the same minor version.
 get_kube-controller-manager() {
-  local version=1.34.1 folder source library
+  local version="${chosen:-v1.34.1}" folder source library
+  version="${version#v}"
   folder="$(mktemp -d)"
   source="$(go_module "k8s.io/kubernetes@v$version")"
   (cd "$folder" && go mod init others.invalid/build && go mod edit "-require=k8s.io/kubernetes@v$version" &&
@@ -179,6 +181,10 @@ get_kube-controller-manager() {
 
 [ $# -gt 0 ] || { sed -n 's/^get_\([a-z-]*\)().*/\1/p' "$0"; exit 64; }
 for name in "$@"; do
+  chosen=""
+  case "$name" in
+    karpenter-kwok@* | kube-controller-manager@* | kyverno-background-controller@*) chosen="${name#*@}" name="${name%%@*}" ;;
+  esac
   declare -F "get_$name" >/dev/null || { echo "install.sh: no such program: $name" >&2; exit 64; }
   echo "installing $name to $programs" >&2
   "get_$name"

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use reports::hunt::Sign;
+use reports::hunt::{Sign, What};
 
 use super::schedule::Planned;
 
@@ -38,12 +38,14 @@ impl Causes {
     }
 
     /// Adds a trial with these signs. True if the first sign is a new cause, whose trial must be replayed. One cause shows
-    /// several signs, and the first sign may differ from trial to trial.
+    /// several signs, and the first sign may differ from trial to trial. But a value that differs in many trials, for
+    /// example in a status, explains no trial with more than other values.
     pub(super) fn add(&mut self, signs: &[Sign], planned: &Planned) -> bool {
         let Some(first) = signs.first() else { return false };
         let names = names(planned);
-        let known = self.0.iter_mut().find(|cause| signs.iter().any(|sign| sign.is_like(&cause.sign)));
-        let Some(cause) = known else {
+        let explains = |cause: &Cause| cause.sign.what != What::Field || first.what == What::Field;
+        let is_shown = |cause: &Cause| signs.iter().any(|sign| sign.is_like(&cause.sign));
+        let Some(cause) = self.0.iter_mut().find(|cause| explains(cause) && is_shown(cause)) else {
             let (trials, waiting, replayed) = (1, VecDeque::new(), BTreeSet::from([names.clone()]));
             self.0.push(Cause { sign: first.clone(), names: names.into_iter().collect(), trials, waiting, replayed });
             return true;
@@ -74,8 +76,6 @@ pub(super) fn names(planned: &Planned) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use reports::hunt::What;
-
     use super::super::compare::of_object;
     use super::super::disturb::Kind;
     use super::super::disturb::tests::at;
@@ -99,5 +99,18 @@ mod tests {
         assert_eq!(causes.not_again(&sign), Some(planned(Kind::EventFirst)));
         assert_eq!((causes.not_again(&sign), causes.len()), (None, 0), "each disturbance has been replayed");
         assert!(causes.add(std::slice::from_ref(&sign), &planned(Kind::Slow)), "it may come again");
+    }
+
+    /// A field that differs in many trials hides no missing object.
+    #[test]
+    fn a_field_explains_no_missing_object() {
+        let field = of_object(What::Field, "caches.x n/a", "1", "2");
+        let missing = of_object(What::Missing, "pods n/a", "is missing", "there");
+        let mut causes = Causes::default();
+        assert!(causes.add(std::slice::from_ref(&field), &planned(Kind::Slow)));
+        assert!(causes.add(&[missing.clone(), field.clone()], &planned(Kind::Kill)));
+        assert!(!causes.add(&[missing.clone(), field.clone()], &planned(Kind::Slow)));
+        assert!(!causes.add(std::slice::from_ref(&field), &planned(Kind::Slow)));
+        assert_eq!((causes.len(), causes.of(&missing).map(|cause| cause.trials)), (2, Some(2)));
     }
 }

@@ -20,6 +20,16 @@ const RUN_ONCE: [&str; 1] = ["jobs.batch"];
 const KEPT: [&str; 2] = ["secrets", "persistentvolumeclaims"];
 /// The fields whose texts have no meaning for the API server, and of which a Secret wants base64.
 const TEXTS: [&str; 3] = ["data.", "metadata.annotations.", "spec.template.metadata.annotations."];
+/// Fields that the API server fills in. An update without such a field looks like a change of it, although the program has
+/// no wish about its value.
+const FILLED_IN: [&str; 6] = [
+    "allocateLoadBalancerNodePorts",
+    "backoffLimit",
+    "partition",
+    "progressDeadlineSeconds",
+    "revisionHistoryLimit",
+    "terminationGracePeriodSeconds",
+];
 const EDITED: &str = "edited";
 const EDITED_BASE64: &str = "ZWRpdGVk";
 /// Time from the last operation to a change of children, in milliseconds: later operations would hide a missing reaction.
@@ -205,7 +215,8 @@ fn edit(reference: &Reference, resource: &str, child: &Value) -> Option<String> 
     let is_written = |path: &str| written.iter().any(|field| path == *field || path.starts_with(&format!("{field}.")));
     let mut numbers_first: Vec<(bool, String, Value)> = Vec::new();
     each_leaf(child, &mut |path, keys, value| {
-        if !is_written(path) || known.get(path) != Some(value) {
+        let is_filled_in = keys.last().is_some_and(|key| FILLED_IN.contains(key));
+        if !is_written(path) || is_filled_in || known.get(path) != Some(value) {
             return;
         }
         let changed = match value {

@@ -135,7 +135,12 @@ fn fields(reference: &Reference, play: &BTreeMap<String, Leaves>) -> Vec<Sign> {
         let lost = known.map(|(path, value)| (path, Some(value), leaves.get(path)));
         let new = leaves.iter().filter(|(path, _)| !expected.contains_key(*path) && !is_masked(path));
         let new = new.map(|(path, value)| (path, None, Some(value)));
+        let resource = normal::resource_of(key);
         for (path, was, is) in lost.chain(new) {
+            let is_copy = || reference.copies.contains(&(resource.to_owned(), path.clone()));
+            if was.is_some() && is.is_some() && is_copy() {
+                continue;
+            }
             let mut sign = of_object(What::Field, key, &shown(is), &shown(was));
             sign.field = Some(path.clone());
             sign.value = Some(was.cloned().unwrap_or(Value::Null));

@@ -20,6 +20,8 @@ const OUTLIVES_MS: u64 = 5000;
 const OUTLIVING_FOR: &str = "1500ms";
 /// The age of an old state, in milliseconds.
 const AGE_MS: u64 = 1500;
+/// The verbs that an API server may answer from its cache. It reads a single object from etcd.
+const OF_CACHE: [&str; 2] = ["list", "watch"];
 /// The resource of the objects with which replicas elect a leader.
 pub(crate) const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -245,7 +247,7 @@ impl Disturbance {
         let (resource, verb) = (&point.resource, &point.verb);
         let hold = |resource: &str| json!({"name": "silent-watch", "resource": resource, "newStreams": "silent", "heals": true, "for": lasts, "when": before});
         let refused = |status: u16| json!({"name": "http-error", "resource": resource, "on": verb, "status": status, "count": 1, "when": before});
-        let old = |resource: &str| json!({"name": "stale-view", "resource": resource, "age": format!("{AGE_MS}ms"), "for": lasts, "when": after});
+        let old = |resource: &str| json!({"name": "stale-view", "resource": resource, "on": OF_CACHE, "age": format!("{AGE_MS}ms"), "for": lasts, "when": after});
         let refused_for = |status: u16| {
             json!({
                 "name": "http-error", "resource": resource, "on": verb, "status": status, "for": lasts, "when": before
@@ -296,8 +298,8 @@ impl Disturbance {
             Kind::Kill => vec![kill()],
             Kind::KillOne(process) => vec![json!({"name": "process-kill", "process": process, "when": after})],
             Kind::KillOld => {
-                let mut old =
-                    json!({"name": "stale-view", "connections": "new", "age": format!("{AGE_MS}ms"), "for": lasts});
+                let mut old = json!({"name": "stale-view", "connections": "new", "on": OF_CACHE, "for": lasts});
+                old["age"] = format!("{AGE_MS}ms").into();
                 old["when"] = after.clone();
                 vec![old, kill()]
             }

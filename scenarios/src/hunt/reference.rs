@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::audit::{Audit, Changes, Write, is_ignored};
+use super::copies::copies;
 use super::normal::{self, Leaves};
 use super::points::{Point, points};
 
@@ -22,6 +23,8 @@ pub(crate) struct Reference {
     pub(crate) loose: BTreeSet<String>,
     /// Fields whose values differ between plays, by object.
     pub(crate) masked: BTreeSet<(String, String)>,
+    /// Labels and annotations that say from which version of its parent a child was made, by resource.
+    pub(crate) copies: BTreeSet<(String, String)>,
     /// The highest numbers of each resource in a play.
     pub(crate) highest: BTreeMap<String, Changes>,
     /// The highest number of objects of each resource at the end of a play.
@@ -43,7 +46,7 @@ impl Reference {
     pub(crate) fn of(audits: &[Audit]) -> Self {
         let plays: Vec<BTreeMap<String, Leaves>> = audits.iter().map(|audit| normal::objects(&audit.objects)).collect();
         let (points, unsteady) = points(audits);
-        let mut reference = Self { plays: audits.len(), points, unsteady, ..Self::default() };
+        let mut reference = Self { plays: audits.len(), copies: copies(audits), points, unsteady, ..Self::default() };
         let first = audits.first().map(|audit| audit.writes.as_slice()).unwrap_or_default();
         reference.writes.extend(first.iter().take(WRITES_MAX).cloned());
         let keys: BTreeSet<&String> = plays.iter().flat_map(BTreeMap::keys).collect();

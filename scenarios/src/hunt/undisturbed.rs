@@ -188,12 +188,13 @@ pub(super) fn baseline(reference: &Reference, operations: &Operations) -> Baseli
         points.extend(watching::points(operations.plural(), &reference.watched));
     }
     let masked = reference.masked.iter().take(MASKED_MAX).map(|(object, field)| format!("{object}: {field}"));
+    let copies = reference.copies.iter().map(|(resource, field)| format!("{resource}: {field}"));
     Baseline {
         plays: reference.plays,
         objects: reference.objects.len(),
         points,
         unsteady_points: reference.unsteady,
-        masked: masked.collect(),
+        masked: masked.chain(copies).take(MASKED_MAX).collect(),
         loose: reference.loose.iter().take(MASKED_MAX).cloned().collect(),
     }
 }

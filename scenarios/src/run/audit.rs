@@ -3,7 +3,7 @@
 //! Owns how the audit is read from the mock control plane, and how it is compared with `budgets.ending`. Real control
 //! planes are not audited, because their commits have no complete order here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -108,29 +108,56 @@ fn full_name(plural: &str, group: &str) -> String {
 
 /// The numbers of objects by resource since the beginning of the tail.
 fn changes(tail: &mut Tail) -> Result<BTreeMap<String, Changes>, String> {
-    let mut all: BTreeMap<String, Changes> = BTreeMap::new();
-    let mut here: BTreeMap<String, i64> = BTreeMap::new();
+    let mut count = Count::default();
     loop {
         let batch = tail.try_batch(BATCH).map_err(|overrun| overrun.to_string())?;
         if batch.is_empty() {
-            return Ok(all);
+            return Ok(count.changes);
         }
         for entry in batch {
-            let resource = entry.commit.resource.to_string();
-            let (changes, here) = (all.entry(resource.clone()).or_default(), here.entry(resource).or_default());
-            match entry.commit.change {
-                Change::Added => {
-                    changes.created += 1;
-                    *here += 1;
-                }
-                Change::Deleted => {
-                    changes.deleted += 1;
-                    *here -= 1;
-                }
-                Change::Modified => {}
-            }
-            changes.most = changes.most.max(*here);
+            let owners: Vec<&str> = entry.owners.iter().map(AsRef::as_ref).collect();
+            count.add(&entry.commit.resource, entry.commit.uid.as_str(), entry.commit.change, &owners);
         }
+    }
+}
+
+/// The numbers of objects so far. An object whose owners are all gone when it is created does not count: the program had
+/// read its owner before the owner was deleted, and the garbage collector deletes the object at once.
+#[derive(Default)]
+struct Count {
+    changes: BTreeMap<String, Changes>,
+    here: BTreeMap<String, i64>,
+    /// The uids of deleted objects.
+    gone: BTreeSet<String>,
+    /// The uids of objects that do not count.
+    late: BTreeSet<String>,
+}
+
+impl Count {
+    fn add(&mut self, resource: &str, uid: &str, change: Change, owners: &[&str]) {
+        let is_late = match change {
+            Change::Added => !owners.is_empty() && owners.iter().all(|owner| self.gone.contains(*owner)),
+            _ => self.late.contains(uid),
+        };
+        if is_late {
+            self.late.insert(uid.to_owned());
+            return;
+        }
+        let changes = self.changes.entry(resource.to_owned()).or_default();
+        let here = self.here.entry(resource.to_owned()).or_default();
+        match change {
+            Change::Added => {
+                changes.created += 1;
+                *here += 1;
+            }
+            Change::Deleted => {
+                changes.deleted += 1;
+                *here -= 1;
+                self.gone.insert(uid.to_owned());
+            }
+            Change::Modified => {}
+        }
+        changes.most = changes.most.max(*here);
     }
 }
 
@@ -200,6 +227,30 @@ mod tests {
     fn comparison(expected: Value) -> String {
         let met = compare(&serde_json::from_value(expected).unwrap(), &audit());
         if met.is_met { "met".to_owned() } else { met.text }
+    }
+
+    /// A child of an owner that is gone does not count. A second child of an owner that is there counts, even if both are
+    /// deleted with their owner later.
+    #[test]
+    fn a_child_of_an_owner_that_is_gone_does_not_count() {
+        use Change::{Added, Deleted};
+        let count = |changes: &[(&str, Change)]| {
+            let mut count = Count::default();
+            count.add("caches.x", "owner", Added, &[]);
+            for (uid, change) in changes {
+                let (resource, owners): (_, &[&str]) =
+                    if *uid == "owner" { ("caches.x", &[]) } else { ("pods", &["owner"]) };
+                count.add(resource, uid, *change, owners);
+            }
+            let pods = count.changes.get("pods").copied().unwrap_or_default();
+            (pods.created, pods.deleted, pods.most)
+        };
+        let late = [("1", Added), ("owner", Deleted), ("1", Deleted), ("2", Added), ("2", Deleted)];
+        assert_eq!(count(&late), (1, 1, 1));
+        let second = [("1", Added), ("2", Added), ("owner", Deleted), ("1", Deleted), ("2", Deleted)];
+        assert_eq!(count(&second), (2, 2, 2));
+        let again = [("1", Added), ("1", Deleted), ("2", Added)];
+        assert_eq!(count(&again), (2, 1, 1), "deleted and made again for the same owner");
     }
 
     #[test]

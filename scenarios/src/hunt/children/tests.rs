@@ -53,6 +53,24 @@ fn children_are_owned_and_watched() {
     assert_eq!(inferred(&others), []);
 }
 
+/// A field that the API server fills in is not edited, although updates leave it out; another number is.
+#[test]
+fn what_the_server_fills_in_is_not_edited() {
+    let edited = |fields: &[&str]| {
+        let metadata = json!({"name": "hunt-a", "namespace": "n", "uid": "s", "ownerReferences": [{"uid": "hunt-a"}]});
+        let spec = json!({"replicas": 1, "revisionHistoryLimit": 10});
+        let set = json!({"apiVersion": "apps/v1", "metadata": metadata, "spec": spec});
+        let writes =
+            vec![write("create", "statefulsets.apps", &[], 150), write("update", "statefulsets.apps", fields, 1300)];
+        let objects = vec![parent("hunt-a"), object("statefulsets.apps", set)];
+        let play = Audit { writes, objects, watched: vec!["statefulsets.apps".to_owned()], ..Audit::default() };
+        inferred(&play).into_iter().next().and_then(|child| child.edit)
+    };
+    assert_eq!(edited(&["spec.revisionHistoryLimit"]), None);
+    let both = edited(&["spec.replicas", "spec.revisionHistoryLimit"]);
+    assert_eq!(both.as_deref(), Some(r#"{"spec":{"replicas":2}}"#));
+}
+
 /// A trial with such a disturbance names the children, and does not judge their number.
 #[test]
 fn a_trial_names_its_children() {

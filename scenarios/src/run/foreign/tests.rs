@@ -38,7 +38,7 @@ impl Run {
             change,
         };
         let progress = Progress { leaving, ..Progress::default() };
-        self.0.commit(&Entry { at_us: at * 1000, commit, revision: at, timeline: 0, progress });
+        self.0.commit(&Entry { at_us: at * 1000, commit, revision: at, timeline: 0, owners: Box::default(), progress });
     }
 
     fn added(&mut self, name: &str, at: u64) {
