@@ -13,6 +13,7 @@ keys! {
         behind "behind": u64 = ("0", "older by so many revisions"),
         age "age": Span = ("0s", "instead of `behind`: older by so much; at most the kept history"),
         connections "connections": Connections = ("`all`", "`all` or `new`"),
+        cached "cached": bool = ("false", "only requests with a `resourceVersion`; a real server answers all others with the present state"),
     }
 }
 
@@ -39,6 +40,7 @@ pub(super) struct StaleView {
     behind: u64,
     age: Span,
     only_new: bool,
+    only_cached: bool,
     next_connection: u64,
 }
 
@@ -50,6 +52,7 @@ impl StaleView {
             behind: keys.behind.unwrap_or(0),
             age: keys.age.unwrap_or_default(),
             only_new: keys.connections == Some(Connections::New),
+            only_cached: keys.cached.unwrap_or_default(),
             next_connection: 0,
         }
     }
@@ -65,7 +68,9 @@ impl Behaviour for StaleView {
 
     fn request(&mut self, asked: &RequestFacts<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let reads = matches!(asked.on, On::List | On::Watch | On::Get);
-        if reads && (!self.only_new || asked.connection >= self.next_connection) {
+        let spared = (self.only_new && asked.connection < self.next_connection)
+            || (self.only_cached && !names_a_version(asked.query));
+        if reads && !spared {
             injection.stale = Some(Stale { view: self.view.clone(), active: scene.active.clone() });
         }
     }
@@ -73,4 +78,9 @@ impl Behaviour for StaleView {
     fn end(&mut self, _open: &[Arc<super::Stream>], _scene: &mut Scene<'_>) {
         self.view.thaw();
     }
+}
+
+/// Whether a query allows an answer from a cache. Without a version, a real server answers with the newest state.
+fn names_a_version(query: &str) -> bool {
+    query.split('&').filter_map(|pair| pair.strip_prefix("resourceVersion=")).any(|version| !version.is_empty())
 }

@@ -247,7 +247,7 @@ impl Disturbance {
         let (resource, verb) = (&point.resource, &point.verb);
         let hold = |resource: &str| json!({"name": "silent-watch", "resource": resource, "newStreams": "silent", "heals": true, "for": lasts, "when": before});
         let refused = |status: u16| json!({"name": "http-error", "resource": resource, "on": verb, "status": status, "count": 1, "when": before});
-        let old = |resource: &str| json!({"name": "stale-view", "resource": resource, "on": OF_CACHE, "age": format!("{AGE_MS}ms"), "for": lasts, "when": after});
+        let old = |resource: &str| json!({"name": "stale-view", "resource": resource, "on": OF_CACHE, "cached": true, "age": format!("{AGE_MS}ms"), "for": lasts, "when": after});
         let refused_for = |status: u16| {
             json!({
                 "name": "http-error", "resource": resource, "on": verb, "status": status, "for": lasts, "when": before
@@ -298,7 +298,7 @@ impl Disturbance {
             Kind::Kill => vec![kill()],
             Kind::KillOne(process) => vec![json!({"name": "process-kill", "process": process, "when": after})],
             Kind::KillOld => {
-                let mut old = json!({"name": "stale-view", "connections": "new", "on": OF_CACHE, "for": lasts});
+                let mut old = json!({"name": "stale-view", "connections": "new", "on": OF_CACHE, "cached": true, "for": lasts});
                 old["age"] = format!("{AGE_MS}ms").into();
                 old["when"] = after.clone();
                 vec![old, kill()]

@@ -112,6 +112,21 @@ async fn an_old_state_may_be_older_and_only_for_new_connections() {
     assert!(names(&client.get(PACKAGES).await.1).is_empty(), "an hour ago there was nothing");
 }
 
+/// With `cached`, only those requests get the old state that a real server answers from its cache.
+#[tokio::test]
+async fn an_old_state_may_spare_requests_for_the_newest() {
+    let world = world_with(&["one"]).await;
+    world.server.faults().begin(ID, &fault(Name::StaleView).set("cached", true)).unwrap();
+    harness_is_spared(&world, "two").await;
+    let mut client = world.client(Protocol::Http1, "subject").await;
+    for query in ["", "?resourceVersion=", "?limit=5"] {
+        assert_eq!(names(&client.get(&format!("{PACKAGES}{query}")).await.1), ["one", "two"], "{query}");
+    }
+    assert_eq!(client.get(&format!("{PACKAGES}/two")).await.0, 200);
+    assert_eq!(names(&client.get(&format!("{PACKAGES}?limit=5&resourceVersion=0")).await.1), ["one"]);
+    assert_eq!(client.get(&format!("{PACKAGES}/two?resourceVersion=0")).await.0, 404);
+}
+
 #[tokio::test]
 async fn whoever_knows_more_than_an_old_state_waits_or_is_refused() {
     for protocol in BOTH {
