@@ -23,13 +23,16 @@ mod children;
 mod compare;
 pub(crate) mod confirm;
 mod copies;
+mod course;
 pub(crate) mod disturb;
 pub(crate) mod files;
 pub(crate) mod normal;
 mod operations;
 mod overlay;
+mod peaks;
 pub(crate) mod points;
 mod reference;
+pub(crate) mod rows;
 pub(crate) mod schedule;
 mod story;
 mod trial;
@@ -77,7 +80,7 @@ pub(crate) struct Choice {
     /// The quiet after which a wrong end is a finding in any case.
     pub(crate) patience: Duration,
     /// Disturbances that are tried although many correct watch clients do not survive them.
-    pub(crate) rare: Vec<watching::rows::Rare>,
+    pub(crate) rare: Vec<rows::Rare>,
     /// Arguments for each run.
     pub(crate) arguments: Vec<String>,
     /// Whether the subject has webhooks that a run can start and ask.

@@ -13,7 +13,7 @@ keys! {
         behind "behind": u64 = ("0", "older by so many revisions"),
         age "age": Span = ("0s", "instead of `behind`: older by so much; at most the kept history"),
         connections "connections": Connections = ("`all`", "`all` or `new`"),
-        cached "cached": bool = ("false", "only requests with a `resourceVersion`; a real server answers all others with the present state"),
+        cached "cached": bool = ("false", "only requests with a `resourceVersion`"),
     }
 }
 

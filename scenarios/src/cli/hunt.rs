@@ -10,7 +10,7 @@ use units::Span;
 
 use crate::hunt::confirm::PATIENT;
 use crate::hunt::files::FILES;
-use crate::hunt::watching::rows::Rare;
+use crate::hunt::rows::Rare;
 use crate::hunt::{Choice, hunt};
 use crate::out::{err, out};
 use crate::scenario::{ControlPlaneKind, Outside, Scenario, Source};

@@ -180,7 +180,7 @@ fn patient(found: &Confirmed, patient_ms: u64) -> Option<(Trial, u32)> {
     let mut patient = Trial { quiet_ms: patient_ms, ..found.trial.clone() };
     for disturbance in patient.disturbances.iter_mut().filter(|one| one.lasts_ms > 0) {
         // A request without an answer must have none for longer than the client waits.
-        if disturbance.kind.place().is_some() {
+        if disturbance.kind.row().is_some() {
             disturbance.lasts_ms = disturbance.lasts_ms.max(patient_ms);
         }
     }

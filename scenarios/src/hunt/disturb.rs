@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::children::Child;
 use super::points::Signature;
-use super::watching::Place;
+use super::rows::RowId;
 
 /// How long events or requests are held, in milliseconds: longer than a reconcile and its first retries.
 pub(crate) const HOLD_MS: u64 = 2000;
@@ -73,7 +73,7 @@ pub(crate) enum Kind {
     /// An hour of its own clock passes at once.
     Time,
     /// A disturbance of a watch client, at a known time.
-    Watch(Place),
+    Watch(RowId),
 }
 
 /// The abilities of a run, and the length of a hold in milliseconds.
@@ -131,7 +131,7 @@ impl Kind {
             Self::KillOne(_) => "stop one process",
             Self::KillOld => "go back in time",
             Self::Time => "time",
-            Self::Watch(place) => place.name(),
+            Self::Watch(id) => id.name(),
         }
     }
 
@@ -212,10 +212,10 @@ impl Kind {
         matches!(self, Self::HoldOwn | Self::HoldOther(_) | Self::Conflicts | Self::ServerErrors)
     }
 
-    /// The place in the table of watch clients.
-    pub(crate) fn place(&self) -> Option<Place> {
+    /// The row in the tables of watch clients.
+    pub(crate) fn row(&self) -> Option<RowId> {
         match self {
-            Self::Watch(place) => Some(*place),
+            Self::Watch(id) => Some(*id),
             _ => None,
         }
     }
@@ -298,13 +298,14 @@ impl Disturbance {
             Kind::Kill => vec![kill()],
             Kind::KillOne(process) => vec![json!({"name": "process-kill", "process": process, "when": after})],
             Kind::KillOld => {
-                let mut old = json!({"name": "stale-view", "connections": "new", "on": OF_CACHE, "cached": true, "for": lasts});
+                let mut old =
+                    json!({"name": "stale-view", "connections": "new", "on": OF_CACHE, "cached": true, "for": lasts});
                 old["age"] = format!("{AGE_MS}ms").into();
                 old["when"] = after.clone();
                 vec![old, kill()]
             }
             Kind::Time => vec![json!({"name": "clock-jump", "ahead": "1h", "of": "all", "when": after})],
-            Kind::Watch(place) => place.faults(resource, *lasts_ms),
+            Kind::Watch(id) => id.faults(resource, *lasts_ms),
         }
     }
 
@@ -366,7 +367,7 @@ impl Disturbance {
                 "The process is killed after {at} and starts again; for {ms} ms it reads a state {AGE_MS} ms old: an API server that lags."
             ),
             Kind::Time => format!("After {at}, an hour of the program's clock passes at once: a suspended machine."),
-            Kind::Watch(place) => place.describe(&point.resource),
+            Kind::Watch(id) => id.describe(&point.resource),
         }
     }
 }

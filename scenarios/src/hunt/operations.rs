@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::watching::course::Course;
-use super::watching::peaks::Peaks;
+use super::course::Course;
+use super::peaks::Peaks;
 
 /// Length of the warm-up and of the steady phase, in milliseconds: all operations and every disturbance end in it.
 const WARM_UP_MS: u64 = 200;
@@ -44,7 +44,7 @@ pub(crate) struct Operations {
     zero: Map<String, Value>,
     /// Whether the subject is hunted as a watch client, with other changes.
     watches: bool,
-    /// What the references of a watch client needed.
+    /// The highest numbers of the references of a watch client.
     peaks: Option<Peaks>,
 }
 

@@ -62,7 +62,7 @@ impl Trial {
         scenario.insert("faults".to_owned(), Value::Array(faults));
         let mut budgets = json!({"requests": {"hotLoop": HOT_LOOP}});
         if operations.watches() {
-            budgets = watching::budgets(self, operations.peaks());
+            budgets = watching::budgets(&self.disturbances, operations.peaks());
         }
         if kills > 0 {
             budgets["crashes"] = json!({"max": kills});

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::audit::Audit;
 use super::operations::Operations;
 use super::overlay::Trial;
+use super::peaks::Peaks;
 use super::watching;
-use super::watching::peaks::Peaks;
 
 /// Time of a trial beyond its phases, after which the trial counts as hanging: the start of the subject and its end.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -57,7 +57,7 @@ pub(crate) struct Played {
     pub(crate) judged: Vec<Sign>,
     /// The first events of faults, for people.
     pub(crate) faults: Vec<FaultRow>,
-    /// What a watch client needed at most.
+    /// The highest numbers of a watch client.
     pub(crate) peaks: Peaks,
     /// Whether the witness carried nothing.
     pub(crate) is_silent: bool,
@@ -119,7 +119,8 @@ impl Player {
                         if watches {
                             played.peaks = Peaks::read(&record, played.audit.watched.len());
                             let references = self.operations.peaks();
-                            let growth = references.and_then(|most| watching::growth(trial, most, &played.peaks));
+                            let growth =
+                                references.and_then(|most| watching::growth(&trial.disturbances, most, &played.peaks));
                             played.judged.extend(growth);
                             let unseen = played.is_silent && !trial.disturbances.is_empty();
                             played.judged.extend(silent(&judgement).filter(|_| unseen));

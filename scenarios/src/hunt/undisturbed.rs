@@ -11,12 +11,12 @@ use super::children::{expect_no_leftovers, leftover};
 use super::confirm::{QUIET_FACTOR, all_of};
 use super::operations::{Extent, Operations, QUIET_MS};
 use super::overlay::Trial;
+use super::peaks::Peaks;
 use super::points::Signature;
 use super::reference::Reference;
 use super::story;
 use super::trial::{Outcome, Played, Player};
 use super::watching;
-use super::watching::peaks::Peaks;
 
 /// Number of plays without disturbances.
 pub(super) const REFERENCES: u32 = 3;

@@ -2,24 +2,18 @@
 //!
 //! Owns when a subject is hunted as a watch client, its disturbances, and which judges count. The points of a watch
 //! client are its lists and watches and the events that it gets: a disturbance is a few faults at known times while
-//! objects change. Does no I/O, but for `peaks`.
+//! objects change. Does no I/O.
 
 use std::collections::BTreeSet;
 
 use reports::hunt::{Sign, What};
 use serde_json::{Map, Value, json};
 
+use super::course::Course;
 use super::disturb::{Disturbance, Kind};
-use super::overlay::Trial;
+use super::peaks::Peaks;
 use super::points::Signature;
-
-pub(crate) mod course;
-pub(crate) mod peaks;
-pub(crate) mod rows;
-
-use course::Course;
-use peaks::Peaks;
-use rows::{Rare, Row, TABLES};
+use super::rows::{Rare, Row, RowId};
 
 /// Judges whose findings count in a trial of a watch client.
 const JUDGES: [&str; 8] = [
@@ -44,7 +38,7 @@ const HOT_LOOP: u64 = 30;
 const DEADLINE_MS: u64 = 3000;
 /// Time that a client has after a request without an answer has ended, in milliseconds.
 const AFTER_ANSWER_MS: u64 = 2000;
-/// What a trial may need more than the references.
+/// How much more a trial may need than the references.
 const MEMORY_MORE: u64 = 64 << 20;
 const THREADS_MORE: u64 = 32;
 const DESCRIPTORS_MORE: u64 = 40;
@@ -52,41 +46,6 @@ const WATCHES_MORE: u64 = 2;
 const CONNECTIONS_MORE: u64 = 10;
 /// Number of watches by which a client may have more open at the end than at the beginning.
 const GROWTH_MAX: u64 = 10;
-
-/// A disturbance of a watch client: its table, and its place in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place(usize, usize);
-
-impl Place {
-    fn row(self) -> &'static Row {
-        &TABLES[self.0][self.1]
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        self.row().name
-    }
-
-    pub(crate) fn course(self) -> Course {
-        self.row().course
-    }
-
-    /// Whether the client has begun undisturbed.
-    fn begins_later(self) -> bool {
-        self.faults("", self.lasts_ms()).iter().all(|fault| !fault["at"].is_null())
-    }
-
-    pub(crate) fn lasts_ms(self) -> u64 {
-        self.row().lasts_ms
-    }
-
-    pub(crate) fn faults(self, resource: &str, lasts_ms: u64) -> Vec<Value> {
-        (self.row().faults)(resource, lasts_ms)
-    }
-
-    pub(crate) fn describe(self, resource: &str) -> String {
-        self.row().situation.replace("{}", resource.split('.').next().unwrap_or_default())
-    }
-}
 
 /// Whether a scenario file's witness reports each event, so that its program is hunted as a watch client. Other programs
 /// are, if they write nothing.
@@ -105,8 +64,8 @@ pub(crate) fn reports_events(file: &Map<String, Value>) -> bool {
 /// All single disturbances of a client that watches these resources, of which one is judged.
 pub(crate) fn singles(judged: &str, watched: &[String], has_own_script: bool, rare: &[Rare]) -> Vec<Disturbance> {
     let mut all = Vec::new();
-    for place in places() {
-        let row = place.row();
+    for id in RowId::all() {
+        let row = id.row();
         let fits_script = !has_own_script || row.course == Course::Standard;
         if !fits_script || row.rare.is_some_and(|kind| !rare.contains(&kind)) {
             continue;
@@ -115,31 +74,26 @@ pub(crate) fn singles(judged: &str, watched: &[String], has_own_script: bool, ra
         let own = (!row.of_another).then(|| judged.to_owned());
         for resource in others.chain(own) {
             let point = Signature { verb: "watch".to_owned(), resource, ..Signature::default() };
-            all.push(Disturbance { kind: Kind::Watch(place), point, occurrence: 1, lasts_ms: row.lasts_ms });
+            all.push(Disturbance { kind: Kind::Watch(id), point, occurrence: 1, lasts_ms: row.lasts_ms });
         }
     }
     all
 }
 
-/// All rows of all tables.
-fn places() -> impl Iterator<Item = Place> {
-    TABLES.into_iter().enumerate().flat_map(|(table, rows)| (0..rows.len()).map(move |row| Place(table, row)))
-}
-
 /// The budgets of a trial, with what the references needed.
-pub(crate) fn budgets(trial: &Trial, peaks: Option<&Peaks>) -> Value {
-    let places: Vec<Place> = trial.disturbances.iter().filter_map(|one| one.kind.place()).collect();
+pub(crate) fn budgets(disturbances: &[Disturbance], peaks: Option<&Peaks>) -> Value {
+    let rows: Vec<&Row> = disturbances.iter().filter_map(|one| one.kind.row().map(RowId::row)).collect();
     let mut events = json!({"deadline": format!("{DEADLINE_MS}ms")});
-    let late = trial.disturbances.iter().filter_map(|one| {
-        let row = one.kind.place()?.row();
+    let late = disturbances.iter().filter_map(|one| {
+        let row = one.kind.row()?.row();
         let unanswered_ms = (row.lasts_ms > 0).then(|| one.lasts_ms.saturating_sub(AFTER_ANSWER_MS));
         row.on_time_ms.or(unanswered_ms)
     });
-    if let (1, Some(late_ms)) = (places.len(), late.max()) {
+    if let (1, Some(late_ms)) = (rows.len(), late.max()) {
         events["late"] = 0.into();
         events["deadline"] = format!("{late_ms}ms").into();
     }
-    if !places.is_empty() && places.iter().all(|place| place.row().once) {
+    if !rows.is_empty() && rows.iter().all(|row| row.once) {
         events["duplicate"] = 0.into();
     }
     // Several watches of one kind repeat their requests together.
@@ -150,7 +104,7 @@ pub(crate) fn budgets(trial: &Trial, peaks: Option<&Peaks>) -> Value {
         requests["unanchored"] = 0.into();
     }
     let mut budgets = json!({"events": events});
-    if let Some(peaks) = peaks.filter(|_| !places.is_empty()) {
+    if let Some(peaks) = peaks.filter(|_| !rows.is_empty()) {
         // Each of several watches of one kind may be abandoned and opened again.
         let again = if peaks.is_one_watch_each { 0 } else { peaks.open_watches };
         requests["openWatches"] = (peaks.open_watches + again + WATCHES_MORE).into();
@@ -162,7 +116,7 @@ pub(crate) fn budgets(trial: &Trial, peaks: Option<&Peaks>) -> Value {
             budgets["threads"] = json!({"ceiling": twice(peaks.threads, THREADS_MORE)});
             budgets["descriptors"] = json!({"ceiling": twice(peaks.descriptors, DESCRIPTORS_MORE)});
         }
-        if places.iter().any(|place| place.course() == Course::Names) {
+        if rows.iter().any(|row| row.course == Course::Names) {
             budgets["openWatches"] = json!({"growth": GROWTH_MAX});
         }
     }
@@ -173,7 +127,7 @@ pub(crate) fn budgets(trial: &Trial, peaks: Option<&Peaks>) -> Value {
 /// Whether a broken budget is a sign of a bug in a watch client's trial with these disturbances.
 pub(crate) fn is_judged(budget: &str, disturbances: &[Disturbance]) -> bool {
     let begins = |judges: &[&str]| judges.iter().any(|judge| budget.starts_with(judge));
-    if disturbances.iter().all(|one| one.kind.place().is_some()) {
+    if disturbances.iter().all(|one| one.kind.row().is_some()) {
         // `requests.hotLoop` has a limit that several watches of one kind keep as well.
         return begins(&JUDGES) && budget != "events.hotLoop";
     }
@@ -184,8 +138,8 @@ pub(crate) fn is_judged(budget: &str, disturbances: &[Disturbance]) -> bool {
 
 /// A sign of a client that has many more watches open than the references, although only the number of objects grew. A
 /// trial is too short for the budget of growth.
-pub(crate) fn growth(trial: &Trial, references: &Peaks, played: &Peaks) -> Option<Sign> {
-    let grows = course(&trial.disturbances) == Some(Course::Names);
+pub(crate) fn growth(disturbances: &[Disturbance], references: &Peaks, played: &Peaks) -> Option<Sign> {
+    let grows = course(disturbances) == Some(Course::Names);
     let (was, is) = (references.open_watches, played.open_watches);
     (grows && is > was + GROWTH_MAX).then(|| Sign {
         what: What::Judge,
@@ -201,13 +155,13 @@ pub(crate) fn growth(trial: &Trial, references: &Peaks, played: &Peaks) -> Optio
 
 /// Whether a sign may vanish if the client gets more time.
 pub(crate) fn needs_time(budget: &str, disturbances: &[Disturbance]) -> bool {
-    let unanswered = disturbances.iter().any(|one| one.kind.place().is_some_and(|place| place.lasts_ms() > 0));
+    let unanswered = disturbances.iter().any(|one| one.kind.row().is_some_and(|id| id.row().lasts_ms > 0));
     AT_END.contains(&budget) || (unanswered && budget == LATE)
 }
 
 /// Whether two disturbances can be in one trial.
 pub(crate) fn go_together(one: &Kind, other: &Kind) -> bool {
-    match (one.place(), other.place()) {
+    match (one.row(), other.row()) {
         (None, None) => true,
         // Objects that are gone before the client has begun cannot be observed.
         (Some(one), Some(other)) => one.course() == other.course() && one.begins_later() && other.begins_later(),
@@ -217,12 +171,12 @@ pub(crate) fn go_together(one: &Kind, other: &Kind) -> bool {
 
 /// The changes of a trial with these disturbances; `None` if it has none of a watch client.
 pub(crate) fn course(disturbances: &[Disturbance]) -> Option<Course> {
-    disturbances.iter().find_map(|one| one.kind.place()).map(Place::course)
+    disturbances.iter().find_map(|one| one.kind.row()).map(RowId::course)
 }
 
 /// How long the longest disturbance of a trial takes, in milliseconds, if the trial must be longer for it.
 pub(crate) fn lasts_ms(disturbances: &[Disturbance]) -> u64 {
-    let lasting = disturbances.iter().filter(|one| one.kind.place().is_some_and(|place| place.lasts_ms() > 0));
+    let lasting = disturbances.iter().filter(|one| one.kind.row().is_some_and(|id| id.row().lasts_ms > 0));
     lasting.map(|one| one.lasts_ms).max().unwrap_or(0)
 }
 
@@ -247,8 +201,8 @@ mod tests {
     /// Every fault of every row is a valid fault of the catalogue.
     #[test]
     fn rows_are_faults_of_the_catalogue() {
-        let names: BTreeSet<&str> = places().map(Place::name).collect();
-        assert_eq!(names.len(), places().count(), "two rows have one name");
+        let names: BTreeSet<&str> = RowId::all().map(RowId::name).collect();
+        assert_eq!(names.len(), RowId::all().count(), "two rows have one name");
         for disturbance in all(true) {
             let text = disturbance.describe();
             assert!(text.ends_with('.') && !text.contains("{}"), "{text}");
@@ -257,15 +211,15 @@ mod tests {
                 read.check().unwrap_or_else(|error| panic!("{fault}: {error}"));
             }
         }
-        assert_eq!(all(true).len(), places().count());
-        assert!(all(false).iter().all(|one| one.kind.place().unwrap().row().rare.is_none()));
+        assert_eq!(all(true).len(), RowId::all().count());
+        assert!(all(false).iter().all(|one| one.kind.row().unwrap().row().rare.is_none()));
     }
 
     /// The page lists each row, and says which rows must be asked for.
     #[test]
     fn the_page_has_each_row() {
         let page = include_str!("../../../docs/hunt.md");
-        for row in places().map(Place::row) {
+        for row in RowId::all().map(RowId::row) {
             let rare = row.rare.and_then(|rare| rare.to_possible_value());
             let rare = rare.map(|rare| format!("`--rare {}`", rare.get_name())).unwrap_or_default();
             let line = page.lines().find(|line| line.starts_with(&format!("| {} |", row.name)));
@@ -287,9 +241,8 @@ mod tests {
     fn budgets_follow_from_the_references() {
         let with = |name: &str| {
             let one = all(true).into_iter().find(|one| one.kind.name() == name).unwrap();
-            let trial = Trial { disturbances: vec![one], ..Trial::reference(4000) };
             let peaks = Peaks { rss_bytes: 10 << 20, open_watches: 1, is_one_watch_each: true, ..Peaks::default() };
-            budgets(&trial, Some(&peaks))
+            budgets(&[one], Some(&peaks))
         };
         let end = with("clean end");
         assert_eq!((&end["events"]["duplicate"], &end["requests"]["openWatches"]), (&json!(0), &json!(3)));
@@ -299,12 +252,12 @@ mod tests {
         assert_eq!(with("list without an answer")["events"]["deadline"], "7000ms");
         assert!(with("large list")["openWatches"].is_null());
         assert_eq!(with("many objects come and go")["openWatches"]["growth"], 10);
-        assert!(budgets(&Trial::reference(4000), Some(&Peaks::default()))["memory"].is_null());
+        assert!(budgets(&[], Some(&Peaks::default()))["memory"].is_null());
         let open = |open_watches: u64| Peaks { open_watches, ..Peaks::default() };
-        let names = all(true).into_iter().filter(|one| one.kind.name() == "many objects come and go").collect();
-        let names = Trial::disturbed(names, 4000);
+        let all = all(true).into_iter();
+        let names: Vec<Disturbance> = all.filter(|one| one.kind.name() == "many objects come and go").collect();
         assert!(growth(&names, &open(1), &open(11)).is_none() && growth(&names, &open(1), &open(12)).is_some());
-        assert!(growth(&Trial::reference(4000), &open(1), &open(99)).is_none());
+        assert!(growth(&[], &open(1), &open(99)).is_none());
     }
 
     #[test]

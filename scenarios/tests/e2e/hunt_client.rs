@@ -34,18 +34,18 @@ const FOUND_MIN: usize = 58;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Client {
     Usual,
-    /// It never lists again by itself in a trial.
+    /// A client that never lists again by itself in a trial.
     SeldomLists,
-    /// It asks for the initial events on the watch.
+    /// A client that asks for the initial events on the watch.
     StreamsLists,
     /// Its handler writes the status.
     Writes,
     SlowHandler,
-    /// It opens 12 watches on HTTP/2 connections.
+    /// A client with 12 watches on HTTP/2 connections.
     ManyWatches,
-    /// It opens 70 watches.
+    /// A client with 70 watches.
     VeryManyWatches,
-    /// It watches two kinds, and has longer timeouts.
+    /// A client of two kinds, with longer timeouts.
     TwoKinds,
 }
 

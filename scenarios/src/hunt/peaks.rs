@@ -1,4 +1,4 @@
-//! What a play of a watch client needed at most: memory, threads, descriptors, watches and connections.
+//! The highest numbers of a play of a watch client: memory, threads, descriptors, watches and connections.
 //!
 //! Owns how these numbers are read from a run record.
 

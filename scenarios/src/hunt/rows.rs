@@ -43,6 +43,42 @@ pub(crate) enum Rare {
     OtherKinds,
 }
 
+/// A disturbance of a watch client: the number of its table, and of its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RowId(usize, usize);
+
+impl RowId {
+    /// All rows of all tables.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        TABLES.into_iter().enumerate().flat_map(|(table, rows)| (0..rows.len()).map(move |row| Self(table, row)))
+    }
+
+    pub(super) fn row(self) -> &'static Row {
+        &TABLES[self.0][self.1]
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    pub(crate) fn course(self) -> Course {
+        self.row().course
+    }
+
+    /// Whether the client has begun undisturbed.
+    pub(super) fn begins_later(self) -> bool {
+        self.faults("", self.row().lasts_ms).iter().all(|fault| !fault["at"].is_null())
+    }
+
+    pub(crate) fn faults(self, resource: &str, lasts_ms: u64) -> Vec<Value> {
+        (self.row().faults)(resource, lasts_ms)
+    }
+
+    pub(crate) fn describe(self, resource: &str) -> String {
+        self.row().situation.replace("{}", resource.split('.').next().unwrap_or_default())
+    }
+}
+
 /// The usual values of a row.
 const ROW: Row = Row {
     name: "",
@@ -95,4 +131,4 @@ fn restored(of: &str, newer: &str) -> Vec<Value> {
 }
 
 /// All rows, in two tables.
-pub(super) const TABLES: [&[Row]; 2] = [streams::ROWS, answers::ROWS];
+const TABLES: [&[Row]; 2] = [streams::ROWS, answers::ROWS];
