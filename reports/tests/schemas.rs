@@ -8,8 +8,8 @@ use reports::diff::Diff;
 use reports::history::{Entry, Series};
 use reports::judge::Judgement;
 use reports::record::{
-    AnomalyRow, CommitEvent, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine,
-    Sample,
+    AnomalyRow, Answers, CommitEvent, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects,
+    RequestLine, Sample,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -32,6 +32,7 @@ fn schemas_are_current() {
         ("request", schema::<RequestLine>()),
         ("end-state", schema::<EndState>()),
         ("objects", schema::<Objects>()),
+        ("answers", schema::<Answers>()),
         ("end", schema::<End>()),
         ("comparison", schema::<Comparison>()),
         ("diff", schema::<Diff>()),

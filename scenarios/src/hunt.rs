@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod audit;
+mod bystanders;
 mod causes;
 mod children;
 mod compare;
@@ -414,14 +415,8 @@ impl Course<'_> {
         };
         let Confirmed { trial, odds, sign, also, played, reference, healing } = *confirmed;
         let operations = &self.player.operations;
-        let saved = files::save(self.choice, operations, &trial, &sign);
-        let (scenario, play) = match saved {
-            Ok(path) => (Some(path.clone()), Some(format!("{} soak {}", crate::started_as(), crate::quoted(&path)))),
-            Err(error) => {
-                result.notes.push(format!("The scenario of a finding could not be saved: {error:#}."));
-                (None, None)
-            }
-        };
+        let scenario = |name: &str| trial.saved(&self.choice.file, operations, name, &sign);
+        let (scenario, play) = files::saved(self.choice, scenario, &mut result.notes);
         say(format!("finding: {} {}", sign.sentence(), odds.words()));
         result.findings.push(Found {
             title: sign.sentence(),

@@ -182,12 +182,17 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
         conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals, growth)
             .audited(options.audit.as_deref());
     let reason = Box::pin(conductor.conduct(prepared.subject, prepared.load)).await;
+    // A webhook whose answers the API server refuses ends the load, and its answers are asked for all the same.
+    let asks = matches!(reason, EndReason::Completed | EndReason::HarnessError { .. });
     conductor.close(&End { ended_ms: conductor.now_ms(), reason, lost: None, holes: Vec::new() });
     drop(conductor);
     if let Err(error) = world.keep_logs(&directory).await {
         crate::out::err!("longhaul: the control plane's logs could not be kept: {error:#}");
     }
     world.stop().await;
+    if asks {
+        Box::pin(asking::ask_again(options, &directory)).await?;
+    }
     window.end().await;
     Ok(directory)
 }

@@ -11,6 +11,7 @@
 mod admission;
 mod alerts;
 mod api;
+mod consistent;
 mod ending;
 mod events;
 mod objects;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use admission::{Admission, Registry};
 pub use alerts::Alerts;
 pub use api::Api;
+pub use consistent::{Condition, Consistent};
 pub use ending::{EndingLimits, Expected};
 pub use events::{Delivery, Events};
 pub use objects::{ChildrenLimits, Finalizers, ObjectLimits, Writes};

@@ -13,10 +13,10 @@ use statistics::hlog::{self, Histogram};
 
 use crate::budgets::Budgets;
 use crate::{
-    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CrashRow, End, EndReason, EndState, EndedBy, EventCounts, Evidence,
-    FaultEvent, FaultRow, Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Objects, Outcome,
-    Phase, Phases, PlannedFault, Process, Quantiles, ReadOn, Record, RegistryRow, RequestRow, SCHEMA, Sample, Sees,
-    Step, Subject, Verb, Versions, WitnessRow, Writer, tag,
+    AdmissionRow, AnomalyRow, Answers, ApiRow, ChurnRow, CrashRow, End, EndReason, EndState, EndedBy, EventCounts,
+    Evidence, FaultEvent, FaultRow, Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Objects,
+    Outcome, Phase, Phases, PlannedFault, Process, Quantiles, ReadOn, Record, RegistryRow, RequestRow, SCHEMA, Sample,
+    Sees, Step, Subject, Verb, Versions, WitnessRow, Writer, tag,
 };
 
 const INTERVAL_MS: u64 = 5000;
@@ -50,6 +50,7 @@ pub struct Example {
     pub latencies: Vec<(&'static str, u64, u64, Histogram)>,
     pub end_state: Option<EndState>,
     pub objects: Option<Objects>,
+    pub answers: Option<Answers>,
     /// The end of the run; none if the harness was killed.
     pub end: Option<End>,
 }
@@ -69,6 +70,7 @@ impl Example {
             latencies: Vec::new(),
             end_state: None,
             objects: None,
+            answers: None,
             end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed, lost: None, holes: Vec::new() }),
         };
         for start_ms in (0..LENGTH_MS).step_by(5000) {
@@ -191,6 +193,9 @@ impl Example {
         }
         if let Some(end) = &self.end {
             writer.end(end).unwrap();
+        }
+        if let Some(answers) = &self.answers {
+            answers.write(dir).unwrap();
         }
     }
 

@@ -10,6 +10,7 @@
 use std::io;
 use std::path::PathBuf;
 
+mod answers;
 pub mod budgets;
 mod crashes;
 mod end_state;
@@ -35,6 +36,7 @@ mod slices;
 mod times;
 mod writer;
 
+pub use answers::{Answers, DIFFERENCES_MAX};
 pub use crashes::{CRASH_ROWS_MAX, CrashRow};
 pub use end_state::{
     ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, EXAMPLES_MAX, EndState,
@@ -98,6 +100,8 @@ pub mod file {
     pub const END_STATE: &str = "end-state.json";
     /// The file with the [`super::Objects`].
     pub const OBJECTS: &str = "objects.json";
+    /// The file with the [`super::Answers`].
+    pub const ANSWERS: &str = "answers.json";
     /// The file with the [`super::End`].
     pub const END: &str = "end.json";
     /// A text about a run of a documented bug, in order of time, for people.
@@ -110,7 +114,7 @@ pub mod file {
     pub const CONTROL_PLANE: &str = "control-plane";
     /// The files that runs write, each with a description for people. `reports::render::reports` lists the reports that
     /// are written after judging.
-    pub const DESCRIBED: [(&str, &str); 18] = [
+    pub const DESCRIBED: [(&str, &str); 19] = [
         (MANIFEST, "the plan of the run: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
         (SAMPLES, "memory, processor, descriptors; the machine"),
@@ -125,6 +129,7 @@ pub mod file {
         (OBSERVATIONS, "every version that was reported"),
         (END_STATE, "the subject's state beside a fresh list"),
         (OBJECTS, "writes that continue, deletions that hang, surplus children"),
+        (ANSWERS, "answers of webhooks to the same questions"),
         (END, "how the run ended"),
         (SUBJECT_LOG, "the output of the subject"),
         (SUBJECT_LOG_BEFORE, "earlier output of the subject"),

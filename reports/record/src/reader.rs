@@ -17,8 +17,8 @@ use super::open::{Folder, RECORD_BYTES_MAX};
 use super::times::{self, TIME_MS_MAX, Times};
 use super::writer::ALL_SAMPLES_MS;
 use super::{
-    AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Objects,
-    PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,
+    AnomalyRow, Answers, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow,
+    Objects, PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,
 };
 
 /// Maximum number of log files of a control plane that are listed; a control plane has three or four.
@@ -57,6 +57,8 @@ pub struct Record {
     pub end_state: Option<EndState>,
     /// Facts from the control plane's objects; none in records that are older than `objects.json`.
     pub objects: Option<Objects>,
+    /// The answers of webhooks that were asked again; none if no budget needs them, or the run did not reach its end.
+    pub answers: Option<Answers>,
     /// How the run ended; none if the harness was killed.
     pub end: Option<End>,
     /// The lines of `story.txt` in the record's directory; empty if the file does not exist.
@@ -90,6 +92,7 @@ impl Record {
         let requests = read_requests(folder, &mut notes)?;
         let end_state = read_one(folder, file::END_STATE)?;
         let objects = read_one(folder, file::OBJECTS)?;
+        let answers = read_one(folder, file::ANSWERS)?;
         let end = read_end(folder, &mut notes)?;
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
@@ -116,6 +119,7 @@ impl Record {
             latency,
             end_state,
             objects,
+            answers,
             end,
             story,
             notes,

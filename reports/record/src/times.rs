@@ -4,7 +4,8 @@
 //! of the run. One row with a time in the far future would make charts and sums endless.
 
 use super::{
-    AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine, Sample, Step,
+    AnomalyRow, Answers, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine,
+    Sample, Step,
 };
 
 /// The latest time in a record: three phases of at most a leap year each, and one more leap year until the run has
@@ -61,6 +62,12 @@ impl Times for Sample {
 impl Times for MetricsRow {
     fn latest_ms(&self) -> u64 {
         self.t_ms
+    }
+}
+
+impl Times for Answers {
+    fn latest_ms(&self) -> u64 {
+        0
     }
 }
 

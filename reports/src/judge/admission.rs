@@ -7,9 +7,10 @@ use units::Span;
 
 use super::Findings;
 use super::rule::{Rule as _, Section, section};
-use crate::budgets::Admission;
+use crate::budgets::{Admission, Consistent};
 use crate::record::{AdmissionRow, Record};
 
+mod consistent;
 mod errors;
 mod latency;
 mod unlocked;
@@ -25,11 +26,16 @@ section! {
     errors "errors": u64 = errors::Errors,
     unpinned "unpinned": u64 = unpinned::Unpinned,
     unlocked "unlocked": u64 = unlocked::Unlocked,
+    consistent "consistent": Consistent = consistent::AllConsistent,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let rows: Vec<&AdmissionRow> = record.intervals.iter().filter_map(|row| row.admission.as_ref()).collect();
-    if let Some(budget) = &record.manifest.budgets.admission {
+    let budget = record.manifest.budgets.admission.as_ref();
+    let is_alone = rows.is_empty() && budget.is_some_and(Admission::is_only_consistent);
+    if let Some(limit) = budget.and_then(|budget| budget.consistent.as_ref()).filter(|_| is_alone) {
+        consistent::AllConsistent::judge(record, &rows, limit, findings);
+    } else if let Some(budget) = budget {
         budget.judge_each(record, &rows, findings);
     } else if !record.manifest.webhooks.is_empty() && !rows.is_empty() {
         // If webhooks are registered, their errors and wrong answers are judged by default.

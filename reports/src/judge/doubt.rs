@@ -69,7 +69,7 @@ pub(super) fn is_observed(name: Name) -> bool {
 
 /// Whether the budget of a finding depends on facts that only the witness reports.
 pub(super) fn is_witnessed(name: Name) -> bool {
-    name.section == "events" && !matches!(name.key, "blind" | "hotLoop" | "converged" | "restored")
+    name.section == "events" && !matches!(name.key, "blind" | "hotLoop" | "converged" | "restored" | "reported")
 }
 
 impl Findings {

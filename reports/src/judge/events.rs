@@ -7,7 +7,7 @@ use units::Span;
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
-use crate::budgets::{Delivery, Events};
+use crate::budgets::{AtLeast, Delivery, Events};
 use crate::record::{EventCounts, Record, Sees, Sight};
 use crate::words::{count, counted};
 
@@ -18,6 +18,7 @@ mod delivery;
 mod heal;
 mod hot_loop;
 mod lag;
+mod reported;
 mod restored;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ section! {
     delivery "delivery": Delivery = delivery::EveryVersion,
     lag_p99 "lagP99": Span = lag::P99,
     heal "heal": Span = heal::Heal,
+    reported "reported": AtLeast = reported::Reported,
     deadline "deadline": Span = counts::Deadline,
     converged "converged": bool = converged::Converged,
     restored "restored": bool = restored::Restored,

@@ -43,6 +43,7 @@ section! {
 
 section! {
     OpenWatches as "openWatches", judge "resources", facts<'a> ();
+    ceiling "ceiling": u64 = ceiling::Watches,
     growth "growth": u64 = counts::MoreWatches,
 }
 

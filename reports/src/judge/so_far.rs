@@ -94,6 +94,7 @@ impl SoFar {
             latency: Latency::default(),
             end_state: None,
             objects: None,
+            answers: None,
             end: None,
             story: Vec::new(),
             notes: Vec::new(),

@@ -398,6 +398,25 @@ fn how_a_run_ended_decides_whether_it_counts() {
     assert_eq!(ended(EndReason::SubjectExited { status: "signal 11".into(), detail }), ["subject.exited fail", "fail"]);
 }
 
+/// A silent witness decides nothing, unless the scenario says that it must report something.
+#[test]
+fn a_witness_that_must_report_something_fails_the_run_if_it_is_silent() {
+    let ended = |is_silent: bool| {
+        let mut example = Example::clean();
+        example.manifest.budgets.events.as_mut().unwrap().reported = Some(crate::budgets::AtLeast { min: 1 });
+        if is_silent {
+            example.intervals.iter_mut().for_each(|row| row.events.observations = 0);
+            let reason = EndReason::WitnessSilent { detail: "it reported nothing".to_owned() };
+            example.end = Some(End { ended_ms: 160_000, reason, lost: None, holes: Vec::new() });
+        }
+        fired(&example)
+    };
+    assert_eq!(ended(false), ["pass"]);
+    let silent = ended(true);
+    assert!(silent.contains(&"events.reported fail".to_owned()), "{silent:?}");
+    assert_eq!(silent.last().map(String::as_str), Some("fail"));
+}
+
 /// A subject that requested no churned resource has no findings: "went blind" would be wrong for a subject that never
 /// watched.
 #[test]

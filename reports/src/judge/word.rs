@@ -101,6 +101,8 @@ words! {
     Slow = "slow",
     /// The subject's admission answers are wrong.
     WrongAnswer = "wrong-answer",
+    /// The subject's admission answers to the same question differ.
+    InconsistentAnswer = "inconsistent-answer",
     /// The subject did not answer admission reviews or calls.
     NoAnswer = "no-answer",
     /// The subject's API reports a wrong or outdated replica count.

@@ -168,6 +168,14 @@ impl Scenario {
         self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
     }
 
+    /// Whether a run can start the subject and ask its webhooks. The service answers reviews in scenarios that send some.
+    pub fn can_ask(&self) -> bool {
+        let profile = self.subject.profile();
+        let reviews = if profile.is_service { self.admission.is_some() } else { profile.role.is_some() };
+        let is_mock = self.control_plane.kind == ControlPlaneKind::Mock;
+        reviews && is_mock && self.subject.serves() && profile.is_started && !profile.needs_node
+    }
+
     /// Converts phases and rates to real time, if the scenario gives them in a clock that runs `rate` times faster.
     pub fn by_real_clock(&mut self, rate: u32) {
         self.phases.by_real_clock(rate);

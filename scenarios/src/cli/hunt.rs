@@ -126,7 +126,6 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         PathBuf::from("runs").join(format!("{now}-hunt"))
     });
     crate::private::folder(&out, "--output")?;
-    let asks = asks(scenario);
     let command = scenario.subject.command().map(|command| command.run.clone()).unwrap_or_default();
     Ok(Choice {
         path,
@@ -141,7 +140,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
         patience: arguments.patience.0,
         rare: arguments.rare.clone(),
         arguments: every,
-        asks,
+        asks: scenario.can_ask(),
         clock: !arguments.no_clock,
         clock_rate: arguments.clock_rate.unwrap_or(scenario.clock_rate()),
         sample: sample(scenario),
@@ -155,13 +154,6 @@ fn sample(scenario: &Scenario) -> Option<Value> {
     let churn = scenario.churn.first()?;
     let accepted = churn.templates.iter().filter(|sample| sample.expect == loadgen::churn::Expect::Allowed);
     churn.template.clone().or_else(|| accepted.into_iter().find_map(|sample| sample.object.clone()))
-}
-
-/// Whether the subject has webhooks that a run can start and ask. The service answers reviews in scenarios that send some.
-fn asks(scenario: &Scenario) -> bool {
-    let profile = scenario.subject.profile();
-    let reviews = if profile.is_service { scenario.admission.is_some() } else { profile.role.is_some() };
-    reviews && scenario.subject.serves() && profile.is_started && !profile.needs_node
 }
 
 /// The keys of the subject's `command`; a list of words becomes `run`.

@@ -6,24 +6,41 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use reports::hunt::{Hunt, Sign};
-use serde_json::Value;
+use reports::hunt::Hunt;
+use serde_json::{Map, Value};
 
 use super::Choice;
-use super::operations::Operations;
-use super::overlay::Trial;
 
 /// The files of a result.
 pub(crate) const FILES: [&str; 4] = ["hunt.html", "hunt.md", "hunt.json", "junit.xml"];
 /// Maximum number of saved findings in one folder.
 const SAVED_MAX: u32 = 1000;
 
-/// Saves the smallest trial of a finding beside the user's file, under a free name; returns the path.
-pub(super) fn save(choice: &Choice, operations: &Operations, trial: &Trial, sign: &Sign) -> Result<String> {
+/// Saves the scenario of a finding, which `scenario` makes for its name. Returns the path and the command that plays it. If it
+/// cannot be saved, notes why.
+pub(super) fn saved(
+    choice: &Choice,
+    scenario: impl FnOnce(&str) -> Map<String, Value>,
+    notes: &mut Vec<String>,
+) -> (Option<String>, Option<String>) {
+    match save(choice, scenario) {
+        Ok(path) => {
+            let play = format!("{} soak {}", crate::started_as(), crate::quoted(&path));
+            (Some(path), Some(play))
+        }
+        Err(error) => {
+            notes.push(format!("The scenario of a finding could not be saved: {error:#}."));
+            (None, None)
+        }
+    }
+}
+
+/// Saves a scenario beside the user's file, under a free name; returns the path.
+fn save(choice: &Choice, scenario: impl FnOnce(&str) -> Map<String, Value>) -> Result<String> {
     let path = Path::new(&choice.path);
     let target = free_name(path.parent().unwrap_or(Path::new("")), "yaml")?;
     let name = target.file_stem().and_then(|stem| stem.to_str()).unwrap_or("hunt");
-    let mut scenario = trial.saved(&choice.file, operations, name, sign);
+    let mut scenario = scenario(name);
     scenario.insert("seed".to_owned(), choice.seed.into());
     let text = serde_saphyr::to_string(&Value::Object(scenario)).context("the scenario has no YAML form")?;
     std::fs::write(&target, text).with_context(|| format!("failed to write {}", target.display()))?;

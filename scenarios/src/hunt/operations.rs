@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::bystanders::bystanders;
 use super::course::Course;
 use super::peaks::Peaks;
 
@@ -29,8 +30,6 @@ const RETURNS: &str = "hunt-b";
 const GOES: &str = "hunt-c";
 /// The object that is scaled to zero.
 const SCALED: &str = "hunt-d";
-/// The name of objects that the subject has nothing to do with.
-const BYSTANDER: &str = "hunt-bystander";
 
 /// The operations of a hunt, and how much of them a trial keeps.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -298,15 +297,6 @@ fn sample(sample: &Value) -> Option<Value> {
         }
         _ => None,
     }
-}
-
-/// Objects that the subject has nothing to do with and that must survive. They have no effect in a cluster.
-fn bystanders() -> [Value; 2] {
-    let metadata = json!({"name": BYSTANDER});
-    [
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}),
-    ]
 }
 
 /// The names in a step: one, or a list.

@@ -118,12 +118,6 @@ impl Player {
                         played.faults = events(&record.join(file::FAULTS));
                         if watches {
                             played.peaks = Peaks::read(&record, played.audit.watched.len());
-                            let references = self.operations.peaks();
-                            let growth =
-                                references.and_then(|most| watching::growth(&trial.disturbances, most, &played.peaks));
-                            played.judged.extend(growth);
-                            let unseen = played.is_silent && !trial.disturbances.is_empty();
-                            played.judged.extend(silent(&judgement).filter(|_| unseen));
                         }
                     }
                     Ok(outcome)
@@ -162,12 +156,6 @@ fn of_judge(finding: &Finding) -> Sign {
         most: None,
         value: None,
     }
-}
-
-/// A sign of a client that reported nothing, although it did in the references: no judge decides then.
-fn silent(judgement: &Judgement) -> Option<Sign> {
-    let undecided = |finding: &&Finding| ["events.missed", "events.unseen"].contains(&finding.budget.as_str());
-    judgement.findings.iter().find(undecided).map(of_judge)
 }
 
 /// The first events of faults in a record; none if they cannot be read, because they are only for people.

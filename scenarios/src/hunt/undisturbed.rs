@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use reports::hunt::{Baseline, Found, Odds, Sign};
 
 use super::audit::{self, is_ignored};
+use super::bystanders;
 use super::children::{expect_no_leftovers, leftover};
 use super::confirm::{QUIET_FACTOR, all_of};
 use super::operations::{Extent, Operations, QUIET_MS};
@@ -85,6 +86,9 @@ pub(super) async fn references(player: &mut Player, say: &(dyn Fn(String) + Sync
         };
         for played in &mut plays {
             played.judged.extend(leftover(&played.audit, &player.operations));
+            played
+                .judged
+                .extend(Some(&played.audit).filter(|_| !player.operations.watches()).and_then(bystanders::lost));
         }
         if player.operations.watches() && plays.iter().all(|played| played.is_silent) {
             let path = &player.path;

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use reports::hunt::{Sign, What};
 use serde_json::{Map, Value, json};
 
 use super::course::Course;
@@ -22,14 +21,14 @@ const JUDGES: [&str; 8] = [
     "memory.ceiling",
     "threads.ceiling",
     "descriptors.ceiling",
-    "openWatches.growth",
+    "openWatches.ceiling",
     "crashes.",
     "subject.exited",
 ];
 /// Judges that also count if the subject of a write's disturbance proves what it observes.
-const OBSERVED: [&str; 3] = ["events.missed", "events.unseen", "events.ghost"];
+const OBSERVED: [&str; 4] = ["events.missed", "events.unseen", "events.ghost", "events.reported"];
 /// Signs that the client may only need more time.
-const AT_END: [&str; 3] = OBSERVED;
+const AT_END: [&str; 4] = OBSERVED;
 /// The budget of events that come too late.
 const LATE: &str = "events.late";
 /// Requests a second that bring nothing, above which a client repeats them without a back-off.
@@ -44,8 +43,8 @@ const THREADS_MORE: u64 = 32;
 const DESCRIPTORS_MORE: u64 = 40;
 const WATCHES_MORE: u64 = 2;
 const CONNECTIONS_MORE: u64 = 10;
-/// Number of watches by which a client may have more open at the end than at the beginning.
-const GROWTH_MAX: u64 = 10;
+/// How many more watches than in the references may be open at once while many objects come and go.
+const WATCHES_OF_MANY_MORE: u64 = 10;
 
 /// Whether a scenario file's witness reports each event, so that its program is hunted as a watch client. Other programs
 /// are, if they write nothing.
@@ -105,6 +104,7 @@ pub(crate) fn budgets(disturbances: &[Disturbance], peaks: Option<&Peaks>) -> Va
     }
     let mut budgets = json!({"events": events});
     if let Some(peaks) = peaks.filter(|_| !rows.is_empty()) {
+        budgets["events"]["reported"] = json!({"min": 1});
         // Each of several watches of one kind may be abandoned and opened again.
         let again = if peaks.is_one_watch_each { 0 } else { peaks.open_watches };
         requests["openWatches"] = (peaks.open_watches + again + WATCHES_MORE).into();
@@ -117,7 +117,7 @@ pub(crate) fn budgets(disturbances: &[Disturbance], peaks: Option<&Peaks>) -> Va
             budgets["descriptors"] = json!({"ceiling": twice(peaks.descriptors, DESCRIPTORS_MORE)});
         }
         if rows.iter().any(|row| row.course == Course::Names) {
-            budgets["openWatches"] = json!({"growth": GROWTH_MAX});
+            budgets["openWatches"] = json!({"ceiling": peaks.open_watches + WATCHES_OF_MANY_MORE});
         }
     }
     budgets["requests"] = requests;
@@ -134,23 +134,6 @@ pub(crate) fn is_judged(budget: &str, disturbances: &[Disturbance]) -> bool {
     // A program that starts again cannot report what came and went meanwhile.
     let ends = disturbances.iter().any(|one| one.kind.ends(1) > 0);
     !ends && begins(&OBSERVED)
-}
-
-/// A sign of a client that has many more watches open than the references, although only the number of objects grew. A
-/// trial is too short for the budget of growth.
-pub(crate) fn growth(disturbances: &[Disturbance], references: &Peaks, played: &Peaks) -> Option<Sign> {
-    let grows = course(disturbances) == Some(Course::Names);
-    let (was, is) = (references.open_watches, played.open_watches);
-    (grows && is > was + GROWTH_MAX).then(|| Sign {
-        what: What::Judge,
-        subject: "openWatches.growth".to_owned(),
-        object: None,
-        field: None,
-        happened: format!("{is} watches were open at once, and at most {was} in the references."),
-        expected: format!("at most {}", was + GROWTH_MAX),
-        most: None,
-        value: None,
-    })
 }
 
 /// Whether a sign may vanish if the client gets more time.
@@ -251,13 +234,9 @@ mod tests {
         assert_eq!(with("quiet time")["events"]["deadline"], "2000ms");
         assert_eq!(with("list without an answer")["events"]["deadline"], "7000ms");
         assert!(with("large list")["openWatches"].is_null());
-        assert_eq!(with("many objects come and go")["openWatches"]["growth"], 10);
+        assert_eq!(with("many objects come and go")["openWatches"]["ceiling"], 11);
+        assert_eq!(end["events"]["reported"]["min"], 1);
         assert!(budgets(&[], Some(&Peaks::default()))["memory"].is_null());
-        let open = |open_watches: u64| Peaks { open_watches, ..Peaks::default() };
-        let all = all(true).into_iter();
-        let names: Vec<Disturbance> = all.filter(|one| one.kind.name() == "many objects come and go").collect();
-        assert!(growth(&names, &open(1), &open(11)).is_none() && growth(&names, &open(1), &open(12)).is_some());
-        assert!(growth(&[], &open(1), &open(99)).is_none());
     }
 
     #[test]

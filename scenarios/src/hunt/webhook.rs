@@ -6,7 +6,6 @@
 pub(crate) mod answer;
 mod built_in;
 pub(crate) mod compare;
-pub(crate) mod condition;
 pub(crate) mod corpus;
 mod mutate;
 mod part;
@@ -17,6 +16,7 @@ pub(crate) use built_in::kinds as built_in_kinds;
 pub(super) use part::{ask, is_alone};
 pub(crate) use question::{Question, Resource};
 
+pub(crate) use reports::budgets::Condition;
 use reports::hunt::Sign;
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +31,7 @@ pub(crate) const REPORT: &str = "report.json";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Plan {
-    /// The names of the conditions.
-    pub(crate) conditions: Vec<String>,
+    pub(crate) conditions: Vec<Condition>,
 }
 
 /// The result of one play, which its process leaves for the hunt.
@@ -61,10 +60,8 @@ pub(crate) struct Report {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Shown {
     pub(crate) sign: Sign,
-    /// The names of the conditions under which the sign was seen; empty if the sign needs none.
-    pub(crate) conditions: Vec<String>,
-    /// The first condition as a sentence.
-    pub(crate) condition: Option<String>,
+    /// The conditions under which the sign was seen; empty if the sign needs none.
+    pub(crate) conditions: Vec<Condition>,
     /// Number of answers with the sign.
     pub(crate) answers: u32,
     pub(crate) story: Vec<String>,

@@ -12,6 +12,7 @@ use mock_faults::Fault;
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
+use reports::record::{Answers, DIFFERENCES_MAX};
 use serde_json::json;
 
 mod ask;
@@ -24,9 +25,8 @@ use self::kinds::{Hook, hooks, kinds};
 use super::Options;
 use crate::hunt::webhook::answer::Answer;
 use crate::hunt::webhook::compare::{About, Facet, Mask, Signs, check, check_again, check_order};
-use crate::hunt::webhook::condition::Condition;
 use crate::hunt::webhook::corpus::questions;
-use crate::hunt::webhook::{PLAN, Plan, REPORT, Report};
+use crate::hunt::webhook::{Condition, PLAN, Plan, REPORT, Report};
 
 /// Number of questions that are open at the same time, side by side.
 const SIDE_BY_SIDE: usize = 32;
@@ -47,6 +47,13 @@ const NOTES_MAX: usize = 20;
 pub(crate) async fn ask(options: &Options, folder: &Path) -> Result<()> {
     let plan = std::fs::read_to_string(folder.join(PLAN)).context("failed to read the plan")?;
     let plan: Plan = serde_json::from_str(&plan).context("failed to read the plan")?;
+    let report = Box::pin(asked(options, &plan)).await?;
+    let text = serde_json::to_string(&report).context("failed to write the report as JSON")?;
+    std::fs::write(folder.join(REPORT), text).context("failed to write the report")
+}
+
+/// Plays once by this plan. An error says why the webhooks could not be asked.
+async fn asked(options: &Options, plan: &Plan) -> Result<Report> {
     let mut signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
     let bed = tokio::select! {
         bed = Box::pin(Bed::up(options)) => bed?,
@@ -54,7 +61,7 @@ pub(crate) async fn ask(options: &Options, folder: &Path) -> Result<()> {
     };
     let mut play = Play { bed, signs: Signs::default(), mask: Mask::default(), report: Report::default() };
     let played = tokio::select! {
-        played = Box::pin(play.play(options.source.scenario.seed, &plan)) => played,
+        played = Box::pin(play.play(options.source.scenario.seed, plan)) => played,
         signal = signals.next() => Err(anyhow::anyhow!("interrupted by {signal}")),
     };
     let Play { bed, signs, mask, mut report } = play;
@@ -67,8 +74,32 @@ pub(crate) async fn ask(options: &Options, folder: &Path) -> Result<()> {
     report.masked = mask.masked().to_vec();
     report.signs = signs.shown();
     report.notes.truncate(NOTES_MAX);
-    let text = serde_json::to_string(&report).context("failed to write the report as JSON")?;
-    std::fs::write(folder.join(REPORT), text).context("failed to write the report")
+    Ok(report)
+}
+
+/// Asks after a run, if a budget needs it, and writes the answers into the record in `directory`.
+pub(super) async fn ask_again(mut options: Options, directory: &Path) -> Result<()> {
+    let admission = options.source.scenario.budgets.admission.as_ref();
+    let Some(consistent) = admission.and_then(|admission| admission.consistent.clone()) else { return Ok(()) };
+    let folder = directory.join("asked");
+    options.run_dir = Some(folder.clone());
+    let scenario = &mut options.source.scenario;
+    if scenario.admission.is_none() {
+        let load = serde_json::from_value(json!({"rate": "1/s"})).context("a load of the harness itself is invalid")?;
+        scenario.admission = Some(load);
+    }
+    let asked = Box::pin(asked(&options, &Plan { conditions: consistent.under })).await;
+    let _ = std::fs::remove_dir_all(&folder);
+    let answers = match asked {
+        Err(error) => Answers { why: Some(format!("{error:#}")), ..Answers::default() },
+        Ok(report) => Answers {
+            questions: report.questions,
+            compared: report.conditions.iter().map(|(_, compared, _)| compared).sum(),
+            differences: report.signs.iter().take(DIFFERENCES_MAX).map(|shown| shown.sign.sentence()).collect(),
+            why: None,
+        },
+    };
+    answers.write(directory).context("failed to write the answers into the run record")
 }
 
 struct Play<'a> {
@@ -197,7 +228,7 @@ impl Play<'_> {
     /// The rounds under other conditions, each compared with the quiet answers.
     async fn rounds(&mut self, mut asking: Asking, asked: &[(&Ask, &Answer)], seed: u64, plan: &Plan) -> Result<()> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let is_planned = |condition: &Condition| plan.conditions.iter().any(|name| name == condition.name());
+        let is_planned = |condition: &Condition| plan.conditions.contains(condition);
         for condition in Condition::ALL.into_iter().filter(is_planned) {
             let mut order: Vec<usize> = (0..asked.len()).collect();
             let mut parallel = 1;

@@ -188,6 +188,18 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     assert_eq!(with(&format!("alerts: {{beside: silent}}\nregistry: {{kind: mock, lock: handed}}\n{moved}")), "");
     let cases = [
         (with("budgets: {alerts: {lost: 0}}\n"), "`alerts` has a budget but there is no receiver: add `alerts: {}`"),
+        (
+            with("budgets: {admission: {consistent: {under: []}}}\n"),
+            "`admission.consistent.under` is empty: list conditions",
+        ),
+        (with("budgets: {admission: {consistent: {under: [rain]}}}\n"), "unknown value `rain`"),
+        (
+            said(
+                "",
+                "churn: {resource: configmaps/v1, population: 1, rate: 1/s}\nbudgets: {admission: {consistent: {}}}\n",
+            ),
+            "beside the mock",
+        ),
         (with("budgets: {admission: {unlocked: 0}}\n"), "needs a lock: add `registry: {lock: handed}`"),
         (with("alerts: {beside: asleep}\n"), "unknown value `asleep`"),
         (said("", &format!("{CHURN}alerts: {{}}\n")), "add `admission` without `through: apiserver`"),

@@ -39,13 +39,14 @@ fn hunt_file(file: &str, project: &Path, mistake: &str, arguments: &[&str]) -> (
 }
 
 /// The mistakes that need the right moment, and a text in the title of the finding.
-const MOMENTS: [(&str, &str); 6] = [
+const MOMENTS: [(&str, &str); 7] = [
     ("creation-time-lost", "status.conditions[Created]"),
     ("finalizer-between-two-reads", "objects.resurrected"),
     ("receipt-by-generated-name", "configmaps"),
     ("rolls-at-resync", "deployments"),
     ("rolls-each-hour", "deployments"),
     ("exits-without-its-kind", "subject.exited"),
+    ("remembers-what-is-gone", "deployments default/hunt-b is missing"),
 ];
 
 #[test]
@@ -53,7 +54,7 @@ const MOMENTS: [(&str, &str); 6] = [
 fn nightly_a_hunt_finds_mistakes_that_need_the_right_moment() {
     let Some(project) = project() else { return };
     for (mistake, sign) in MOMENTS {
-        let (code, result) = hunt(project.path(), mistake, &["--for", "15m", "--trials", "130"]);
+        let (code, result) = hunt(project.path(), mistake, &["--for", "15m", "--trials", "130", "--findings", "1"]);
         let findings = result["findings"].as_array().unwrap();
         assert_eq!(code, Some(1), "{mistake}: {result:#}");
         assert!(findings.iter().any(|found| found["title"].as_str().unwrap().contains(sign)), "{mistake}: {result:#}");
@@ -62,12 +63,13 @@ fn nightly_a_hunt_finds_mistakes_that_need_the_right_moment() {
 
 /// Mistakes that need a disturbance which lasts, another writer of the children, or no disturbance at all; and a text in
 /// the title of the finding.
-const OTHERS: [(&str, &str); 5] = [
+const OTHERS: [(&str, &str); 6] = [
     ("conflicts-swallowed", "hunt-a: status.observedGeneration"),
     ("requeue-without-back-off", "requests.hotLoop"),
     ("primary-only", "s default/hunt-"),
     ("child-without-owner", "children.orphaned"),
     ("deletes-what-is-not-its-own", "objects.deletedByOthers"),
+    ("sweeps-what-nobody-owns", "configmaps default/hunt-bystander is missing"),
 ];
 
 #[test]
@@ -75,7 +77,8 @@ const OTHERS: [(&str, &str); 5] = [
 fn nightly_a_hunt_finds_mistakes_about_refusals_and_children() {
     let Some(project) = project() else { return };
     for (mistake, sign) in OTHERS {
-        let (code, result) = hunt(project.path(), mistake, &["--for", "6m", "--trials", "130", "--no-clock"]);
+        let (code, result) =
+            hunt(project.path(), mistake, &["--for", "6m", "--trials", "130", "--findings", "1", "--no-clock"]);
         let findings = result["findings"].as_array().unwrap();
         assert_eq!(code, Some(1), "{mistake}: {result:#}");
         assert!(findings.iter().any(|found| found["title"].as_str().unwrap().contains(sign)), "{mistake}: {result:#}");

@@ -26,8 +26,8 @@ fn signs(result: &Value) -> Vec<&str> {
     findings.map(|found| found["sign"]["field"].as_str().unwrap_or_default()).collect()
 }
 
-/// Hunts the webhook in Python with a mistake; an empty name means none.
-fn python(mistake: &str) -> (Option<i32>, Value) {
+/// A folder with the webhook in Python with a mistake; an empty name means none.
+fn python(mistake: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(FILES).unwrap() {
         let entry = entry.unwrap();
@@ -35,7 +35,7 @@ fn python(mistake: &str) -> (Option<i32>, Value) {
         std::fs::write(folder.path().join(entry.file_name()), text.replace("BUG: ''", &format!("BUG: '{mistake}'")))
             .unwrap();
     }
-    hunt(folder.path(), "asked.yaml", &[])
+    folder
 }
 
 /// A webhook alone can be hunted. A right one has no finding, although its patch contains the time, and although it
@@ -45,7 +45,7 @@ fn a_right_webhook_alone_has_no_finding() {
     if !has_python() {
         return;
     }
-    let (code, result) = python("");
+    let (code, result) = hunt(python("").path(), "asked.yaml", &[]);
     assert_eq!((code, &result["findings"]), (Some(0), &serde_json::json!([])), "{result:#}");
     let webhooks = &result["webhooks"];
     assert_eq!(webhooks["asked"], serde_json::json!(["/mutate", "/label", "/validate"]), "{webhooks:#}");
@@ -58,14 +58,37 @@ fn a_right_webhook_alone_has_no_finding() {
     assert!(failing[2].as_u64().unwrap() > 50, "its errors are explicit: {webhooks:#}");
 }
 
-/// Each mistake must be found by the sign beside it.
+/// How often a saved finding is played at most until it shows its sign: it has odds.
+const TIMES: u32 = 3;
+
+/// Plays a saved finding. Returns the verdict of `admission.consistent`.
+fn asked_again(folder: &Path, scenario: &str) -> String {
+    let arguments = ["soak", scenario, "--allow-outside", "--json", "--quiet"];
+    let output = longhaul(&arguments).current_dir(folder).output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let mut findings = result["findings"].as_array().into_iter().flatten();
+    let own = findings.find(|finding| finding["budget"] == "admission.consistent");
+    own.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)))["verdict"].as_str().unwrap().to_owned()
+}
+
+/// Each mistake must be found by the sign beside it, and its saved scenario must show it again.
 fn are_found(mistakes: &[(&str, &str)]) {
     if !has_python() {
         return;
     }
     for (mistake, sign) in mistakes {
-        let (code, result) = python(mistake);
+        let folder = python(mistake);
+        let (code, result) = hunt(folder.path(), "asked.yaml", &[]);
         assert!(code == Some(1) && signs(&result).contains(sign), "{mistake}: {result:#}");
+        let found =
+            result["findings"].as_array().unwrap().iter().find(|found| found["sign"]["field"] == *sign).unwrap();
+        let scenario = found["scenario"].as_str().unwrap();
+        let is_shown = (0..TIMES).any(|_| asked_again(folder.path(), scenario) == "fail");
+        assert!(is_shown, "{mistake}: {:#}", found["odds"]);
+        let path = folder.path().join(scenario);
+        let right = std::fs::read_to_string(&path).unwrap().replace(&format!("BUG: {mistake}"), "BUG: ''");
+        std::fs::write(&path, right).unwrap();
+        assert_eq!(asked_again(folder.path(), scenario), "pass", "{mistake}: without the mistake it passes");
     }
 }
 

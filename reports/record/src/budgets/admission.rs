@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Limits on admission reviews. `wrongVerdicts` is 0 whenever this section is present.
+use super::consistent::Consistent;
+
+/// Limits on admission reviews. `wrongVerdicts` is 0 whenever this section is present and reviews are sent.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -25,6 +27,15 @@ pub struct Admission {
     pub unpinned: Option<u64>,
     /// Answers that pin a locked image to another digest than the locked one. Needs `registry.lock`. Absent: not judged.
     pub unlocked: Option<u64>,
+    /// Answers to the same question that differ without a reason. Absent: not judged.
+    pub consistent: Option<Consistent>,
+}
+
+impl Admission {
+    /// Whether the section has no limit on the reviews of the run.
+    pub fn is_only_consistent(&self) -> bool {
+        self.consistent.is_some() && *self == Self { consistent: self.consistent.clone(), ..Self::default() }
+    }
 }
 
 /// Limits on requests to the registry, and on reviews that are refused while the registry is faulty.

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
+use super::requests::AtLeast;
+
 /// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` default to 0 if
 /// this section is present. Each of these outcomes breaks a promise of the API to a watcher.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
@@ -38,6 +40,9 @@ pub struct Events {
     /// The longest time from the commit of a version that was observed late to the observation that settled the
     /// version.
     pub heal: Option<Span>,
+    /// `{min: 1}`: how many observations the witness must report in the whole run. A witness that reports nothing breaks
+    /// only this limit: without it, such a run decides nothing.
+    pub reported: Option<AtLeast>,
     /// The time after which an observation is late. Default: 5 s, or three times the 99th percentile of the lag in the
     /// warm-up if that is longer.
     pub deadline: Option<Span>,

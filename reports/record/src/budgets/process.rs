@@ -67,6 +67,8 @@ pub struct Threads {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OpenWatches {
+    /// The largest number of watches that may be open at once, of all scopes together.
+    pub ceiling: Option<u64>,
     /// How many more watches the control plane may see open at the end of the steady phase than at the end of the
     /// warm-up.
     pub growth: Option<u64>,

@@ -1,4 +1,4 @@
-//! `memory.ceiling`, `descriptors.ceiling`, `threads.ceiling`: the largest value in any sample of the subject.
+//! `memory.ceiling`, `descriptors.ceiling`, `threads.ceiling`, `openWatches.ceiling`: the largest value of the subject.
 
 use units::Bytes;
 
@@ -40,7 +40,22 @@ impl Rule for Threads {
     }
 }
 
-/// A value of the process with a ceiling, and how the value is read and shown.
+pub(super) struct Watches;
+
+impl Rule for Watches {
+    const WORD: Option<Word> = Some(Word::WatchLeak);
+
+    fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
+        let unknown = |_: &Record| Some("is not known: this control plane does not count them.".to_owned());
+        let of = Of { name: Name::of::<Self>(), what: "number of open watches", words: count, unknown };
+        // If they are not counted, no row has any.
+        let is_known = record.intervals.iter().any(|row| row.api.subject_open_watches > 0);
+        let rows = record.intervals.iter().filter(|_| is_known);
+        judge_ceiling(record, findings, of, *limit, rows.map(|row| (row.api.subject_open_watches, row.end_ms)));
+    }
+}
+
+/// A value of the subject with a ceiling, and how the value is read and shown.
 struct Of {
     name: Name,
     what: &'static str,
@@ -79,6 +94,20 @@ fn judge_ceiling(
 mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
+
+    #[test]
+    fn watches_beyond_the_ceiling_fail_and_uncounted_ones_decide_nothing() {
+        let of = |open: u64| {
+            let mut example = Example::clean();
+            example.manifest.budgets = serde_json::from_str(r#"{"openWatches": {"ceiling": 3}}"#).unwrap();
+            for row in &mut example.intervals {
+                row.api.subject_open_watches = open;
+            }
+            let judgement = example.judged();
+            judgement.findings.iter().find(|finding| finding.budget == "openWatches.ceiling").unwrap().verdict
+        };
+        assert_eq!((of(3), of(4), of(0)), (Verdict::Pass, Verdict::Fail, Verdict::Inconclusive));
+    }
 
     /// Kubelets report memory but no descriptors, so a ceiling on descriptors is undecided for a subject in a cluster.
     #[test]

@@ -8,8 +8,7 @@ use reports::hunt::{Sign, What};
 use serde_json::Value;
 
 use super::answer::{Answer, Given, general, plain, shortened, steady};
-use super::condition::Condition;
-use super::{CONSISTENT, Shown};
+use super::{CONSISTENT, Condition, Shown};
 
 /// Maximum number of masked parts and of signs that are kept.
 const KEPT_MAX: usize = 100;
@@ -227,8 +226,7 @@ impl Signs {
         all.sort_by_key(|((_, facet), _)| *facet);
         let one = |cause: Cause| Shown {
             sign: cause.sign,
-            condition: cause.conditions.first().map(|condition| condition.sentence().to_owned()),
-            conditions: cause.conditions.iter().map(|condition| condition.name().to_owned()).collect(),
+            conditions: cause.conditions.into_iter().collect(),
             answers: cause.answers,
             story: cause.story,
         };

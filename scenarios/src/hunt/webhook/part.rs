@@ -10,10 +10,9 @@ use reports::hunt::{Ending, Found, Hunt, Odds, Webhooks};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::super::Choice;
 use super::super::confirm::REPLAYS;
-use super::condition::Condition;
-use super::{PLAN, Plan, REPORT, Report, Shown};
+use super::super::{Choice, files};
+use super::{Condition, PLAN, Plan, REPORT, Report, Shown};
 
 /// Longest time of a play: a start, nine rounds, and a restart.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -49,8 +48,7 @@ pub(in crate::hunt) async fn ask(
     say("its webhooks are asked on a quiet system, side by side, in other orders, while the API server fails …"
         .to_owned());
     let ends = Instant::now() + choice.lasts;
-    let all = Condition::ALL.iter().map(|condition| condition.name().to_owned()).collect();
-    let first = match play(choice, stop, 0, &Plan { conditions: all }).await {
+    let first = match play(choice, stop, 0, &Plan { conditions: Condition::ALL.to_vec() }).await {
         Some(Ok(report)) => report,
         Some(Err(why)) => return refused(choice, result, &why),
         None => return,
@@ -73,7 +71,7 @@ pub(in crate::hunt) async fn ask(
     let mut unconfirmed = 0;
     for (sign, count) in first.signs.iter().zip(shown) {
         if count > SHOWN_MIN {
-            let found = found(sign, Odds::of(count - 1, replayed), choice);
+            let found = found(sign, Odds::of(count - 1, replayed), choice, &mut result.notes);
             say(format!("finding: {} {}", found.title, found.odds.words()));
             result.findings.push(found);
         } else if replayed >= SHOWN_MIN {
@@ -87,13 +85,12 @@ pub(in crate::hunt) async fn ask(
 
 /// The plan of a replay: only the conditions that showed a sign.
 fn again(signs: &[Shown]) -> Plan {
-    let shown =
-        |condition: &Condition| signs.iter().any(|sign| sign.conditions.iter().any(|name| name == condition.name()));
-    let wanted = |condition: &&Condition| {
+    let shown = |condition: &Condition| signs.iter().any(|sign| sign.conditions.contains(condition));
+    let wanted = |condition: &Condition| {
         // The recovery follows the failure.
-        shown(condition) || (**condition == Condition::Errors && shown(&Condition::Recovered))
+        shown(condition) || (*condition == Condition::Errors && shown(&Condition::Recovered))
     };
-    Plan { conditions: Condition::ALL.iter().filter(wanted).map(|condition| condition.name().to_owned()).collect() }
+    Plan { conditions: Condition::ALL.into_iter().filter(wanted).collect() }
 }
 
 /// Notes that the webhooks could not be asked; this ends a hunt that has no other part.
@@ -121,22 +118,23 @@ fn covered(report: Report, unconfirmed: u32) -> Webhooks {
     }
 }
 
-fn found(shown: &Shown, odds: Odds, choice: &Choice) -> Found {
+fn found(shown: &Shown, odds: Odds, choice: &Choice, notes: &mut Vec<String>) -> Found {
     let mut story = shown.story.clone();
     story.push(format!("{} answers show it. The same seed asks the same questions: {}", shown.answers, choice.repeat));
+    let (scenario, play) = files::saved(choice, |name| saved(&choice.file, name, shown), notes);
     Found {
         title: shown.sign.sentence(),
         sign: shown.sign.clone(),
         also: Vec::new(),
-        disturbances: shown.condition.iter().cloned().collect(),
-        shown_by: shown.conditions.clone(),
+        disturbances: shown.conditions.first().map(|condition| condition.sentence().to_owned()).into_iter().collect(),
+        shown_by: shown.conditions.iter().map(|condition| condition.name().to_owned()).collect(),
         trials: odds.plays + 1,
         odds,
         healing: Vec::new(),
         story,
         without: Vec::new(),
-        scenario: None,
-        play: None,
+        scenario,
+        play,
     }
 }
 
@@ -217,6 +215,32 @@ fn scenario(file: &Map<String, Value>) -> Map<String, Value> {
     scenario
 }
 
+/// A finding as a scenario: little load, and then the same questions under the conditions that showed the sign.
+fn saved(file: &Map<String, Value>, name: &str, shown: &Shown) -> Map<String, Value> {
+    let mut scenario = scenario(file);
+    scenario.insert("name".to_owned(), name.into());
+    scenario.insert("description".to_owned(), shown.sign.sentence().into());
+    scenario.insert("phases".to_owned(), json!({"warmUp": "1s", "steady": "4s", "drain": "2s"}));
+    if scenario.contains_key("churn") && scenario.get("subject").is_some_and(|subject| subject.get("command").is_some())
+    {
+        // Reviews of the load have another expectation: the right answer.
+        scenario.remove("admission");
+    }
+    if let Some(churn) = scenario.get_mut("churn") {
+        let sections =
+            if churn.is_array() { churn.as_array_mut().into_iter().flatten().collect() } else { vec![churn] };
+        for section in sections {
+            section["population"] = 1.into();
+            section["rate"] = "1/s".into();
+        }
+    }
+    let under = again(std::slice::from_ref(shown)).conditions;
+    // A sign of a quiet system needs no condition; the simplest one is asked beside it.
+    let under = if under.is_empty() { vec![Condition::Order] } else { under };
+    scenario.insert("budgets".to_owned(), json!({"admission": {"consistent": {"under": under}}}));
+    scenario
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,26 +275,51 @@ mod tests {
         }
     }
 
+    fn shown(conditions: &[Condition]) -> Shown {
+        let sign = reports::hunt::Sign {
+            what: reports::hunt::What::Answer,
+            subject: String::new(),
+            object: None,
+            field: None,
+            happened: String::new(),
+            expected: String::new(),
+            most: None,
+            value: None,
+        };
+        Shown { sign, conditions: conditions.to_vec(), answers: 1, story: Vec::new() }
+    }
+
+    /// A saved finding is a valid scenario that asks under the conditions of the sign.
+    #[test]
+    fn a_finding_is_a_scenario_that_asks_again() {
+        let hook = json!({"command": {"run": ["./hook"], "role": "webhook", "serves": {"path": "/mutate"}}});
+        let churn = json!({"resource": "configmaps/v1", "population": 5, "rate": "auto"});
+        let files = [json!({"subject": hook, "churn": churn}), json!({"subject": hook, "admission": {"rate": "9/s"}})];
+        for text in files {
+            let of = |conditions: &[Condition]| {
+                let text = Value::Object(saved(&file(&text), "hunt-1", &shown(conditions))).to_string();
+                let read = crate::scenario::Source::parse(&text, "hunt-1", Path::new("."));
+                read.unwrap_or_else(|error| panic!("{error}"))
+                    .scenario
+                    .budgets
+                    .admission
+                    .unwrap()
+                    .consistent
+                    .unwrap()
+                    .under
+            };
+            assert_eq!(of(&[Condition::Restart]), [Condition::Restart]);
+            assert_eq!(of(&[]), [Condition::Order], "a sign without a condition needs one round");
+        }
+    }
+
     /// A replay repeats only what a sign needs.
     #[test]
     fn a_replay_has_the_conditions_of_the_signs() {
-        let of = |names: &[&str]| {
-            let sign = reports::hunt::Sign {
-                what: reports::hunt::What::Answer,
-                subject: String::new(),
-                object: None,
-                field: None,
-                happened: String::new(),
-                expected: String::new(),
-                most: None,
-                value: None,
-            };
-            let conditions = names.iter().map(|name| (*name).to_owned()).collect();
-            again(&[Shown { sign, conditions, condition: None, answers: 1, story: Vec::new() }]).conditions
-        };
-        assert_eq!(of(&[]), [""; 0]);
-        assert_eq!(of(&["side by side", "another order"]), ["another order", "side by side"]);
-        assert_eq!(of(&["API server works again"]), ["API server fails", "API server works again"]);
+        let of = |conditions: &[Condition]| again(&[shown(conditions)]).conditions;
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&[Condition::Together, Condition::Order]), [Condition::Order, Condition::Together]);
+        assert_eq!(of(&[Condition::Recovered]), [Condition::Errors, Condition::Recovered]);
     }
 
     #[test]

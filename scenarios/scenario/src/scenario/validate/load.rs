@@ -86,13 +86,14 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
         return problem("budgets", text);
     }
     let asks = scenario.admission.is_some() || (subject.own_webhooks_file().is_some() && !scenario.churn.is_empty());
-    if scenario.budgets.admission.is_some() && !asks {
+    if scenario.budgets.admission.as_ref().is_some_and(|budget| !budget.is_only_consistent()) && !asks {
         return problem(
             "budgets",
             "`admission` has a budget but there is no admission load: add `admission`, or `install: {webhooks: FILE}` to `subject` for \
              webhooks of what is churned",
         );
     }
+    consistent(scenario)?;
     if subject.own_webhooks_file().is_none() && scenario.churn.iter().any(loadgen::churn::Config::expects_denials) {
         return problem(
             "churn",
@@ -104,6 +105,24 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     alerts(scenario)?;
     shared_cache(scenario)?;
     sickness(scenario)
+}
+
+/// The same questions can be asked again only if the run starts the subject beside the mock.
+fn consistent(scenario: &Scenario) -> Result<(), Problem> {
+    let budget = scenario.budgets.admission.as_ref().and_then(|budget| budget.consistent.as_ref());
+    let Some(budget) = budget else { return Ok(()) };
+    if budget.under.is_empty() {
+        let text = "`admission.consistent.under` is empty: list conditions, or leave `under` out for all of them";
+        return problem("budgets", text);
+    }
+    if scenario.can_ask() {
+        return Ok(());
+    }
+    problem(
+        "budgets",
+        "`admission.consistent` asks the webhooks of a subject that the run starts, beside the mock: use `controlPlane: {kind: \
+         mock}`, and `subject: {command: {role: webhook}}` (or `role: both`) with `serves`, or the service with `admission`",
+    )
 }
 
 /// If load is sent to a project's own webhooks, they must be registered for at least one of the sent objects.

@@ -85,7 +85,7 @@ fn another_patch_is_a_sign_and_names_its_place() {
     let (quiet, now) = (patched(&json!({"/a": 1, "/b": 2})), patched(&json!({"/a": 1, "/b": 3})));
     signs.compare(&about(), &Answer::Given(quiet), &Answer::Given(now), Condition::Together, &Mask::default());
     let shown = signs.shown();
-    assert_eq!(shown[0].conditions, ["side by side"]);
+    assert_eq!(shown[0].conditions, [Condition::Together]);
     assert_eq!(
         shown[0].sign.sentence(),
         "/validate: Cache CREATE, without spec: side by side with other requests it is patched: /b = 3; asked alone on a quiet system it is patched: /b = 2."
@@ -120,7 +120,7 @@ fn one_cause_is_one_line_with_the_gravest_example() {
     signs.compare(&about(), &no, &yes, Condition::Order, &Mask::default());
     let shown = signs.shown();
     assert_eq!((shown.len(), shown[0].answers), (1, 2));
-    assert_eq!(shown[0].conditions, ["another order", "side by side"]);
+    assert_eq!(shown[0].conditions, [Condition::Order, Condition::Together]);
     assert!(shown[0].sign.happened.contains("allowed"), "{:?}", shown[0].sign);
 }
 

@@ -61,6 +61,9 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 			return ctrl.Result{}, fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}
+	if err := planted.Sweep(ctx, r.Client, cache.Namespace); err != nil {
+		return ctrl.Result{}, fmt.Errorf("sweeping: %w", err)
+	}
 	if err := planted.Receipt(ctx, r.Client, &cache, r.Scheme); err != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the receipt: %w", err)
 	}

@@ -28,11 +28,15 @@ const conditionCreated = "Created"
 // not each time.
 var unheard sync.Map
 
-// CreateOrUpdate writes a Deployment as [controllerutil.CreateOrUpdate] does. With the mistake, the Deployment has a generated name and is
-// looked up by its labels in the cache, so that a reconcile that comes too early creates another one.
+// CreateOrUpdate writes a Deployment as [controllerutil.CreateOrUpdate] does. With one mistake, the Deployment has a generated name and is
+// looked up by its labels in the cache, so that a reconcile that comes too early creates another one. With another mistake, the Deployment is
+// created in the background.
 func CreateOrUpdate(ctx context.Context, c client.Client, servers *appsv1.Deployment, mutate controllerutil.MutateFn) error {
 	if err := roll(ctx, c, servers); err != nil {
 		return err
+	}
+	if remembersGone.on {
+		return inBackground(ctx, c, servers, mutate)
 	}
 	if !generateNameDuplicates.on {
 		_, err := controllerutil.CreateOrUpdate(ctx, c, servers, mutate)
@@ -128,6 +132,26 @@ func forgotten(ctx context.Context, c client.Client, key client.ObjectKey) error
 		err := c.Get(ctx, key, &cachev1.Cache{})
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
+}
+
+// Sweep does nothing. With the mistake it deletes each ConfigMap that nothing owns, as if nobody else used the namespace.
+func Sweep(ctx context.Context, c client.Client, namespace string) error {
+	if !sweepsUnowned.on {
+		return nil
+	}
+	var found corev1.ConfigMapList
+	if err := c.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for _, one := range found.Items {
+		if len(one.OwnerReferences) > 0 {
+			continue
+		}
+		if err := client.IgnoreNotFound(c.Delete(ctx, &one)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Unused reports whether the operator deletes a Cache as unused. With the mistake it deletes each Cache whose user set zero servers.

@@ -30,7 +30,10 @@ func Primary(right predicate.Predicate) predicate.Predicate {
 	return right
 }
 
-// Owned returns the filter for events of children. With the mistake it drops all of them.
+// Owned returns the filter for events of children. With one mistake it drops all of them; with another it notices deletions.
 func Owned() predicate.Predicate {
+	if remembersGone.on {
+		return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool { return forget(e.Object) }}
+	}
 	return predicate.NewPredicateFuncs(func(client.Object) bool { return !primaryOnly.on })
 }

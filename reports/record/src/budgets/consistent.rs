@@ -1,25 +1,52 @@
-//! The conditions under which questions are asked again.
+//! The budget `admission.consistent`: the conditions under which a webhook is asked the same questions again.
 //!
-//! Owns which answers a condition excuses. Does no I/O.
+//! Owns the names of the conditions, and which answers a condition excuses.
 
-/// A condition, the simplest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Condition {
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A condition under which the subject's webhooks are asked again, the simplest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// The same questions come one by one in another order.
     Order,
+    /// Many questions are open at the same time, by several users.
     Together,
+    /// Requests of the subject to the API server fail with 500.
     Errors,
+    /// Answers of the API server to the subject are late.
     Slow,
+    /// Requests of the subject failed before, and work again. Comes after `errors` if both are listed.
     Recovered,
+    /// The serving certificate was replaced.
     Reload,
+    /// The subject was stopped and started again.
     Restart,
 }
 
+/// The same questions get the same answers. After the run, a new copy of the subject is asked about many objects on a
+/// quiet system, and then again under these conditions. Needs the mock control plane and a subject that the run starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Consistent {
+    /// The conditions. Default: all of them.
+    #[serde(default = "all")]
+    #[schemars(length(min = 1))]
+    pub under: Vec<Condition>,
+}
+
+fn all() -> Vec<Condition> {
+    Condition::ALL.to_vec()
+}
+
 impl Condition {
-    pub(crate) const ALL: [Self; 7] =
+    /// All conditions, in the order in which they are tried.
+    pub const ALL: [Self; 7] =
         [Self::Order, Self::Together, Self::Errors, Self::Slow, Self::Recovered, Self::Reload, Self::Restart];
 
     /// The short name, for tables.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Order => "another order",
             Self::Together => "side by side",
@@ -32,7 +59,7 @@ impl Condition {
     }
 
     /// The condition after the words `the webhook was asked`.
-    pub(crate) fn phrase(self) -> &'static str {
+    pub fn phrase(self) -> &'static str {
         match self {
             Self::Order => "in another order",
             Self::Together => "side by side with other requests",
@@ -45,7 +72,7 @@ impl Condition {
     }
 
     /// The condition as a sentence, with the situation that makes it in a cluster.
-    pub(crate) fn sentence(self) -> &'static str {
+    pub fn sentence(self) -> &'static str {
         match self {
             Self::Order => "The same questions come one by one in another order: other users are faster.",
             Self::Together => "Many requests are open at the same time, by several users: a busy cluster.",
@@ -58,7 +85,19 @@ impl Condition {
     }
 
     /// Whether a denial is no sign, because a webhook that cannot decide must refuse.
-    pub(crate) fn excuses_denials(self) -> bool {
+    pub fn excuses_denials(self) -> bool {
         matches!(self, Self::Errors | Self::Slow | Self::Recovered | Self::Restart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_conditions_all_of_them_are_meant() {
+        let read = |text: &str| serde_json::from_str::<Consistent>(text).unwrap().under;
+        assert_eq!(read("{}"), Condition::ALL);
+        assert_eq!(read(r#"{"under": ["together"]}"#), [Condition::Together]);
     }
 }
