@@ -403,7 +403,9 @@ impl Course<'_> {
         say: &(dyn Fn(String) + Sync),
     ) {
         let Some(confirmed) = confirmed else {
-            if !self.player.stop.is_cancelled() {
+            if self.player.stop.is_cancelled() {
+                result.notes.push(format!("The hunt ended before this sign was confirmed: {}", sign.sentence()));
+            } else {
                 self.coverage.unconfirmed += 1;
                 say(format!("not seen again: {}", sign.sentence()));
             }

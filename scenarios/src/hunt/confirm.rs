@@ -131,10 +131,11 @@ pub(crate) async fn confirm(
     // No play needs a longer quiet than the one after which a wrong end is a finding.
     let longer_ms = (trial.quiet_ms * QUIET_FACTOR).min(player.patient_ms.max(trial.quiet_ms));
     let long = Trial { quiet_ms: longer_ms, ..trial.clone() };
-    let mut best = replay(player, references, known, &long, sign, REPLAYS).await?;
-    if best.odds.failed < FAILED_MIN {
+    let first = replay(player, references, known, &long, sign, REPLAYS).await?;
+    if first.odds.failed < FAILED_MIN {
         return None;
     }
+    let mut best = first.clone();
     let mut tried = 0;
     'smaller: while tried < SMALLER_MAX {
         for smaller in smaller(&best.trial, player.operations.can_shrink()) {
@@ -149,28 +150,32 @@ pub(crate) async fn confirm(
         }
         break;
     }
-    if best.odds.plays < REPLAYS
-        && let Some(last) = replay(player, references, known, &best.trial.clone(), sign, REPLAYS).await
-    {
-        best = last;
+    if best.trial != first.trial {
+        let last = replay(player, references, known, &best.trial, sign, REPLAYS).await;
+        best = smallest(last, first);
     }
-    if heals_alone(player, references, known, &best).await {
-        return None;
+    if let Some((patient, plays)) = patient(&best, player.patient_ms) {
+        let is_shown = if player.stop.is_cancelled() {
+            None
+        } else {
+            shows(player, references, known, &patient, &best.sign, plays).await
+        };
+        // After an interruption nobody knows whether the subject only needs more time.
+        if is_shown == Some(false) || (is_shown.is_none() && player.stop.is_cancelled()) {
+            return None;
+        }
     }
     best.healing = healing(player, references, known, &best, can_restart, ends).await;
     Some(best)
 }
 
-/// Whether the end is wrong, and right in plays with a much longer quiet: the subject only needs more time.
-async fn heals_alone(player: &Player, references: &References, known: &[Sign], found: &Confirmed) -> bool {
-    let Some((patient, plays)) = patient(found, player.patient_ms).filter(|_| !player.stop.is_cancelled()) else {
-        return false;
-    };
-    shows(player, references, known, &patient, &found.sign, plays).await == Some(false)
+/// The shrunk trial after its last replays, or the first one if too few of these replays showed the sign.
+fn smallest(last: Option<Confirmed>, first: Confirmed) -> Confirmed {
+    last.filter(|last| last.odds.failed >= FAILED_MIN).unwrap_or(first)
 }
 
-/// The trial with a quiet of this length, and how often it is played; `None` if more time changes nothing. A sign that
-/// few plays show needs more of these plays.
+/// The trial with a quiet of this length, for an end that may be wrong only because the subject needs more time, and how
+/// often it is played; `None` if more time changes nothing. A sign that few plays show needs more of these plays.
 fn patient(found: &Confirmed, patient_ms: u64) -> Option<(Trial, u32)> {
     let Trial { disturbances, quiet_ms, .. } = &found.trial;
     let needs_time = is_at_end(&found.sign) || watching::needs_time(&found.sign.subject, disturbances);
@@ -321,6 +326,28 @@ mod tests {
         }
         assert_eq!((now.disturbances.len(), now.extent.changes), (1, 0));
         assert!(smaller(&Trial::reference(1), false).is_empty());
+    }
+
+    /// A shrunk trial whose replays were interrupted, or seldom show the sign, is no finding: the first one is.
+    #[test]
+    fn a_finding_has_enough_replays() {
+        let found = |failed: u32, plays: u32| {
+            let sign = super::super::compare::of_object(What::Missing, "pods n/a", "is missing", "there");
+            let (odds, played, reference) = (Odds::of(failed, plays), Played::default(), Arc::default());
+            Confirmed {
+                trial: Trial::reference(1),
+                odds,
+                sign,
+                also: Vec::new(),
+                played,
+                reference,
+                healing: Vec::new(),
+            }
+        };
+        let odds = |last: Option<Confirmed>| smallest(last, found(3, REPLAYS)).odds;
+        assert_eq!(odds(None), Odds::of(3, REPLAYS));
+        assert_eq!(odds(Some(found(1, 2))), Odds::of(3, REPLAYS));
+        assert_eq!(odds(Some(found(2, 4))), Odds::of(2, 4));
     }
 
     /// A wrong end is played with a quiet of 80 s, often if few plays showed it. What happened before the end needs no

@@ -25,8 +25,11 @@ pub(super) fn saved(
 ) -> (Option<String>, Option<String>) {
     match save(choice, scenario) {
         Ok(path) => {
-            let play = format!("{} soak {}", crate::started_as(), crate::quoted(&path));
-            (Some(path), Some(play))
+            // The saved seed is that of the hunt; what the user allowed is needed again.
+            let allowed = choice.arguments.iter().filter(|word| word.starts_with("--allow"));
+            let mut play = vec![crate::started_as(), "soak".to_owned(), crate::quoted(&path)];
+            play.extend(allowed.cloned());
+            (Some(path), Some(play.join(" ")))
         }
         Err(error) => {
             notes.push(format!("The scenario of a finding could not be saved: {error:#}."));

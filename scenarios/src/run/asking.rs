@@ -81,6 +81,8 @@ async fn asked(options: &Options, plan: &Plan) -> Result<Report> {
 pub(super) async fn ask_again(mut options: Options, directory: &Path) -> Result<()> {
     let admission = options.source.scenario.budgets.admission.as_ref();
     let Some(consistent) = admission.and_then(|admission| admission.consistent.clone()) else { return Ok(()) };
+    super::live::live(options.quiet)
+        .say("the webhooks are asked the same questions, on a quiet system and then again …");
     let folder = directory.join("asked");
     options.run_dir = Some(folder.clone());
     let scenario = &mut options.source.scenario;

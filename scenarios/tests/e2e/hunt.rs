@@ -39,13 +39,14 @@ fn hunt_file(file: &str, project: &Path, mistake: &str, arguments: &[&str]) -> (
 }
 
 /// The mistakes that need the right moment, and a text in the title of the finding.
-const MOMENTS: [(&str, &str); 7] = [
+const MOMENTS: [(&str, &str); 8] = [
     ("creation-time-lost", "status.conditions[Created]"),
     ("finalizer-between-two-reads", "objects.resurrected"),
     ("receipt-by-generated-name", "configmaps"),
     ("rolls-at-resync", "deployments"),
     ("rolls-each-hour", "deployments"),
     ("exits-without-its-kind", "subject.exited"),
+    ("generate-name-duplicates", "deployments"),
     ("remembers-what-is-gone", "deployments default/hunt-b is missing"),
 ];
 
@@ -63,12 +64,16 @@ fn nightly_a_hunt_finds_mistakes_that_need_the_right_moment() {
 
 /// Mistakes that need a disturbance which lasts, another writer of the children, or no disturbance at all; and a text in
 /// the title of the finding.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 10] = [
     ("conflicts-swallowed", "hunt-a: status.observedGeneration"),
     ("requeue-without-back-off", "requests.hotLoop"),
     ("primary-only", "s default/hunt-"),
     ("child-without-owner", "children.orphaned"),
     ("deletes-what-is-not-its-own", "objects.deletedByOthers"),
+    ("deletions-dropped", "finalizers.stuck"),
+    ("finalizer-never-removed", "finalizers.stuck"),
+    ("finalizer-by-create-or-update", "objects.resurrected"),
+    ("status-on-every-reconcile", "writes.steady"),
     ("sweeps-what-nobody-owns", "configmaps default/hunt-bystander is missing"),
 ];
 
