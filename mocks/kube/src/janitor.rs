@@ -278,7 +278,7 @@ fn overdue(cluster: &Cluster, resource: &Resource, place: &ObjectKey) -> bool {
     }
     let value = version.value();
     let ends = object::meta(&value, "deletionTimestamp").parse::<Timestamp>();
-    ends.is_ok_and(|ends| ends <= Timestamp::now())
+    ends.is_ok_and(|ends| ends <= cluster.wall.now())
 }
 
 /// Removes the resources of deleted definitions, and their objects.

@@ -147,6 +147,21 @@ async fn an_owner_that_is_gone_is_not_added() {
     assert_eq!(shared["metadata"]["ownerReferences"], json!([alive, unknown]));
 }
 
+/// After a jump of the server's clock, new times are ahead, and earlier ones stay.
+#[tokio::test]
+async fn the_times_of_objects_jump_with_the_clock_of_the_server() {
+    let (world, mut client) = World::alone().await;
+    let created = |object: &Value| object["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
+    let (_, before) = client.post(CONFIG_MAPS, &config_map("before")).await;
+    world.server.jump(Duration::from_secs(3600));
+    let (_, after) = client.post(CONFIG_MAPS, &config_map("after")).await;
+    let [one, other] = [&before, &after].map(|object| created(object).parse::<jiff::Timestamp>().unwrap());
+    let between = other.duration_since(one).as_secs();
+    assert!((3600..3660).contains(&between), "{between} s");
+    let (_, again) = client.get(&format!("{CONFIG_MAPS}/before")).await;
+    assert_eq!(created(&again), created(&before));
+}
+
 #[tokio::test]
 async fn a_namespace_goes_with_its_content() {
     let (_world, mut client) = World::alone().await;
