@@ -1,5 +1,7 @@
 //! Catalogue entries of faults of a subject process's clock, which the harness injects through `mocks/clock`.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
@@ -7,7 +9,7 @@ use units::Span;
 use super::process::KillKeys;
 use super::settings::keys;
 use super::settings::{Family, Row};
-use super::{Error, Fault};
+use super::{Error, Fault, Name};
 
 /// The default length of a clock's jump.
 const AHEAD: Span = Span::from_secs(600);
@@ -66,6 +68,15 @@ impl DriftKeys {
     }
 }
 
+/// The time that passes at once in the whole cluster, if the fault is such a jump: a machine with all processes of the
+/// subject wakes up, and the API server's time went on.
+pub fn passed(fault: &Fault) -> Option<Duration> {
+    let keys = fault.keys::<JumpKeys>();
+    let is_of_all = fault.name == Name::ClockJump && keys.process.is_none() && keys.which() != JumpOf::Wall;
+    let by_ns = u64::try_from(keys.by_ns()).ok().filter(|_| is_of_all)?;
+    Some(Duration::from_nanos(by_ns))
+}
+
 /// The process that the fault affects; `None` means all processes of the subject.
 pub fn process_of(fault: &Fault) -> Option<String> {
     let of_clock = || fault.keys::<JumpKeys>().process.or_else(|| fault.keys::<DriftKeys>().process);
@@ -108,5 +119,28 @@ fn drift(fault: &Fault) -> Result<(), Error> {
             Err(Error::Value { key: "ppm", given: ppm.to_string(), instead: "write -500000 to 500000" })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    /// Time passes for the whole cluster if a machine with all processes of the subject wakes up, and not if somebody sets a
+    /// clock or one process alone jumps.
+    #[test]
+    fn time_passes_for_all_after_a_suspend() {
+        let passed = |keys: serde_json::Value| {
+            let mut fault = json!({"name": "clock-jump", "at": "1s"});
+            fault.as_object_mut().unwrap().extend(keys.as_object().cloned().unwrap());
+            super::passed(&serde_json::from_value(fault).unwrap()).map(|passed| passed.as_secs())
+        };
+        assert_eq!(passed(json!({"of": "all", "ahead": "1h"})), Some(3600));
+        assert_eq!(passed(json!({"of": "suspended"})), Some(600));
+        assert_eq!(passed(json!({"ahead": "1h"})), None);
+        assert_eq!(passed(json!({"back": "1h"})), None);
+        assert_eq!(passed(json!({"of": "all", "ahead": "1h", "process": "a"})), None);
+        let drift = json!({"name": "clock-drift", "at": "1s", "ppm": 5});
+        assert_eq!(super::passed(&serde_json::from_value(drift).unwrap()), None);
     }
 }

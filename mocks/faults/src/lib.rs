@@ -71,7 +71,7 @@ use parking_lot::Mutex;
 pub use active::ActiveFault;
 pub(crate) use behaviour::{Behaviour, PlayedRow, Scene};
 pub use behaviour::{Host, Moment, Restore};
-pub use clocks::{DriftKeys, JumpKeys, JumpOf, process_of};
+pub use clocks::{DriftKeys, JumpKeys, JumpOf, passed, process_of};
 pub use draw::Draw;
 pub use network::{BandwidthKeys, CutKeys, FreezeKeys, LatencyKeys, LossKeys, RefuseKeys};
 pub use plane::{ApiserverRestartKeys, EndBy, EtcdSlowKeys, STALL, STALL_EVERY};

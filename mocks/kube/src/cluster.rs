@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use mock_faults::{Faults, Host, Moment, Newer, Restore, Watches};
 use mock_objects::catalogue::{Catalogue, Resource, definition};
 use mock_objects::object::{self, Fresh};
@@ -29,6 +28,7 @@ use super::followed;
 use super::reserved::Reserved;
 use super::serving::Serving;
 use super::users::Users;
+use super::wall::Wall;
 use super::webhooks::Webhooks;
 
 /// Kubernetes' alphabet for generated names, without vowels and without characters that look alike.
@@ -73,6 +73,7 @@ pub(crate) struct Cluster {
     /// or on `PodDisruptionBudget`s.
     pub signer: Option<mock_pki::Authority>,
     pub permissions: Record,
+    pub wall: Wall,
     rewinds: Mutex<Rewinds>,
 }
 
@@ -132,6 +133,7 @@ impl Cluster {
             alone: setup.alone,
             signer: setup.signer,
             permissions: Record::default(),
+            wall: Wall::default(),
             rewinds: Mutex::default(),
         });
         cluster.faults.attach(Box::new(FaultHost(Arc::downgrade(&cluster))));
@@ -403,7 +405,7 @@ impl Cluster {
         let resource = catalogue.by_kind(&api_version, &kind).ok_or_else(unknown)?;
         let served = resource.storage_version();
         let namespace = object::meta(&value, "namespace").to_owned();
-        let now = Timestamp::now();
+        let now = self.wall.now();
         object::begin_create(&mut value, resource, served, &namespace)?;
         mock_objects::defaults::apply(&mut value, resource, now);
         let name = object::finish_create(&mut value, resource, &self.fresh(), now)?;

@@ -80,7 +80,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Handles one commit: deletes the dependents of a deleted object, and deletes a new object whose owners do not exist.
+/// Handles one commit: deletes the dependents of a deleted object, and an object that gets owners of which none exists.
 fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<ObjectKey>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
@@ -106,7 +106,7 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<ObjectKey>
         if propagate(cluster, resource, &version) {
             held.insert(identity.place());
         }
-    } else if commit.change == Change::Added && !version.facts().owners.is_empty() {
+    } else if commit.is_adopted {
         drop_owner(cluster, &identity.place());
     }
 }
@@ -278,7 +278,7 @@ fn overdue(cluster: &Cluster, resource: &Resource, place: &ObjectKey) -> bool {
     }
     let value = version.value();
     let ends = object::meta(&value, "deletionTimestamp").parse::<Timestamp>();
-    ends.is_ok_and(|ends| ends <= Timestamp::now())
+    ends.is_ok_and(|ends| ends <= cluster.wall.now())
 }
 
 /// Removes the resources of deleted definitions, and their objects.

@@ -24,6 +24,7 @@ use super::call::App;
 use super::cluster::Cluster;
 use super::config::Workloads;
 use super::inside::{Inside, InsideConnection};
+use super::wall::Wall;
 
 /// Maximum number of commits that the task passes to the simulation at a time.
 const COMMITS_MAX: usize = 4096;
@@ -64,13 +65,13 @@ async fn play(app: Arc<App>, mut machine: Machine) {
     let mut committed = cluster.committed();
     let mut faults = Watched::default();
     reader.all(&cluster, &mut machine);
-    let nodes = machine.begin(Timestamp::now());
-    send(&mut inside, &mut machine, nodes).await;
+    let nodes = machine.begin(cluster.wall.now());
+    send(&mut inside, &mut machine, nodes, &cluster.wall).await;
     let mut told = false;
     loop {
         committed.borrow_and_update();
         reader.read(&cluster, &mut machine);
-        let now = Timestamp::now();
+        let now = cluster.wall.now();
         machine.trouble(faults.now(&cluster, now));
         let batches = machine.step(now);
         for hit in machine.take_hits() {
@@ -80,11 +81,11 @@ async fn play(app: Arc<App>, mut machine: Machine) {
             tracing::warn!("there are more objects than workloads are played for; those beyond stay as they are");
         }
         if !batches.is_empty() {
-            send(&mut inside, &mut machine, batches).await;
+            send(&mut inside, &mut machine, batches, &cluster.wall).await;
             continue;
         }
         let most = if cluster.faults.never_any() { IDLE } else { LOOK_EVERY };
-        let due = machine.due().map(|due| due.duration_since(Timestamp::now()));
+        let due = machine.due().map(|due| due.duration_since(cluster.wall.now()));
         let due = due.map_or(most, |due| Duration::try_from(due).unwrap_or_default().min(most));
         let _ = tokio::time::timeout(due, committed.changed()).await;
     }
@@ -198,7 +199,7 @@ fn timeline(cluster: &Cluster) -> Option<u32> {
 }
 
 /// Sends the writes of several objects at the same time, and reports the results to the simulation.
-async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
+async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>, wall: &Wall) {
     let mut doors: BTreeMap<Author, InsideConnection> = BTreeMap::new();
     for write in batches.iter().flat_map(|batch| &batch.writes) {
         if !doors.contains_key(&write.by)
@@ -216,8 +217,8 @@ async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
     while let Some((batch, outcome)) = sent.next().await {
         match outcome {
             Outcome::Done => machine.done(&batch),
-            Outcome::Stale => machine.stale(&batch.of, Timestamp::now()),
-            Outcome::Refused(why) => machine.refused(&batch.of, &why, Timestamp::now()),
+            Outcome::Stale => machine.stale(&batch.of, wall.now()),
+            Outcome::Refused(why) => machine.refused(&batch.of, &why, wall.now()),
         }
     }
 }

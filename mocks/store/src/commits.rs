@@ -19,6 +19,8 @@ pub struct RawCommit {
     pub change: Change,
     /// The uids of the owners, if the commit creates the object; otherwise empty.
     pub owners: Box<[Arc<str>]>,
+    /// Whether the object has an owner that it did not have before.
+    pub is_adopted: bool,
     /// The progress of the object's controller.
     pub progress: Progress,
 }

@@ -394,6 +394,8 @@ impl Store {
         let resource = version.identity.resource;
         self.revision = version.revision;
         let owners = if change == Change::Added { version.facts().owners.clone() } else { Box::default() };
+        let before = previous.as_ref().map_or(&[][..], |previous| &previous.facts().owners);
+        let is_adopted = change != Change::Deleted && version.facts().owners.iter().any(|uid| !before.contains(uid));
         self.commits.push(RawCommit {
             at_us,
             identity: version.identity.clone(),
@@ -401,6 +403,7 @@ impl Store {
             timeline: self.timeline,
             change,
             owners,
+            is_adopted,
             progress: version.facts().progress,
         });
         let bytes = version.frame_bytes();

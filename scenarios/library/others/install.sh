@@ -167,6 +167,17 @@ get_kyverno-background-controller() {
   needs kyverno "$source"/config/crds/*/*.yaml
 }
 
+# It replaces libraries with other versions, and needs Go 1.26.10.
+get_argo-rollouts-controller() {
+  local module=github.com/argoproj/argo-rollouts version=v1.10.2 folder source
+  folder="$(mktemp -d)"
+  source="$(go_module "$module@$version")"
+  (cd "$folder" && go mod init others.invalid/build && sed -n '/^replace (/,/^)/p' "$source/go.mod" >>go.mod &&
+    go get "$module/cmd/rollouts-controller@$version" && go build -o "$programs/argo-rollouts-controller" "$module/cmd/rollouts-controller")
+  rm -rf "$folder"
+  needs argo-rollouts "$source"/manifests/crds/*-crd.yaml
+}
+
 # Its libraries are published as modules of their own, with the same minor version.
 get_kube-controller-manager() {
   local version="${chosen:-v1.34.1}" folder source library

@@ -103,7 +103,8 @@ pub(crate) fn children(reference: &Reference, plays: &[&Audit], operations: &Ope
         }
         let owned: Vec<(&str, &Value)> =
             of_resource(play, resource).filter_map(|object| Some((owner(object, &uids)?, object))).collect();
-        let Some((_, first)) = owned.first() else { continue };
+        let Some((uid, first)) = owned.first() else { continue };
+        let parent = of_resource(play, parents).find(|parent| parent["metadata"]["uid"] == **uid);
         let Some(version) = first["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()) else { continue };
         let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
         for (uid, _) in &owned {
@@ -114,7 +115,7 @@ pub(crate) fn children(reference: &Reference, plays: &[&Audit], operations: &Ope
             spelled: format!("{resource}/{version}"),
             created_by: point.signature.clone(),
             each: counts.into_values().max().unwrap_or(1),
-            edit: edit(reference, resource, first),
+            edit: edit(reference, resource, first, parent.unwrap_or(&Value::Null)),
             later_ms: (operations.last_ms() + AFTER_OPERATIONS_MS).saturating_sub(created_ms),
         });
     }
@@ -202,7 +203,8 @@ fn has_part(name: &str, part: &str) -> bool {
 }
 
 /// A merge patch that changes one field which the subject changes itself and which every play has with the same value.
-fn edit(reference: &Reference, resource: &str, child: &Value) -> Option<String> {
+/// An annotation that its parent has too is none: programs pass such annotations on when they write for another reason.
+fn edit(reference: &Reference, resource: &str, child: &Value, parent: &Value) -> Option<String> {
     let written: BTreeSet<&String> = reference
         .points
         .iter()
@@ -216,7 +218,10 @@ fn edit(reference: &Reference, resource: &str, child: &Value) -> Option<String> 
     let mut numbers_first: Vec<(bool, String, Value)> = Vec::new();
     each_leaf(child, &mut |path, keys, value| {
         let is_filled_in = keys.last().is_some_and(|key| FILLED_IN.contains(key));
-        if !is_written(path) || is_filled_in || known.get(path) != Some(value) {
+        let is_passed_on = keys.split_last().is_some_and(|(key, above)| {
+            above.last() == Some(&"annotations") && parent["metadata"]["annotations"].get(key) == Some(value)
+        });
+        if !is_written(path) || is_filled_in || is_passed_on || known.get(path) != Some(value) {
             return;
         }
         let changed = match value {

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use reports::hunt::{Odds, Sign, What};
 
+use super::audit::Write;
 use super::compare::signs;
 use super::disturb::{Disturbance, HOLD_MS, Kind};
 use super::operations::Extent;
@@ -33,6 +34,9 @@ pub(crate) const QUIET_FACTOR: u64 = 3;
 pub(crate) const PATIENT: std::time::Duration = std::time::Duration::from_secs(80);
 /// Number of plays with this quiet, for a sign that most plays show.
 const PATIENT_PLAYS: u32 = 2;
+/// The first delay of client-go's usual back-off, in milliseconds, and the most doublings before its limit of 1000 s.
+const BACK_OFF_MS: u64 = 5;
+const DOUBLINGS_MAX: u32 = 17;
 /// Shortest hold that shrinking tries, in milliseconds.
 const HOLD_MIN_MS: u64 = 250;
 /// Number of plays after whose event the sign must be absent, and of replays that must show it without the event.
@@ -151,8 +155,11 @@ pub(crate) async fn confirm(
         break;
     }
     if best.trial != first.trial {
-        let last = replay(player, references, known, &best.trial, sign, REPLAYS).await;
-        best = smallest(last, first);
+        best = steady(first, replay(player, references, known, &best.trial, sign, REPLAYS).await);
+    }
+    let refuses = best.trial.disturbances.iter().any(|one| one.kind.is_at_last());
+    if refuses && is_at_end(&best.sign) && still_waits(&best.played.audit.writes, player.patient_ms) {
+        return None;
     }
     if let Some((patient, plays)) = patient(&best, player.patient_ms) {
         let is_shown = if player.stop.is_cancelled() {
@@ -169,9 +176,28 @@ pub(crate) async fn confirm(
     Some(best)
 }
 
-/// The shrunk trial after its last replays, or the first one if too few of these replays showed the sign.
-fn smallest(last: Option<Confirmed>, first: Confirmed) -> Confirmed {
-    last.filter(|last| last.odds.failed >= FAILED_MIN).unwrap_or(first)
+/// The smallest trial, or the first one if too few plays of the smallest show the sign.
+fn steady(first: Confirmed, smallest: Option<Confirmed>) -> Confirmed {
+    smallest.filter(|smallest| smallest.odds.failed >= FAILED_MIN).unwrap_or(first)
+}
+
+/// Number of refusals of writes of one object, by verb and subresource.
+type Refusals<'a> = BTreeMap<(&'a str, &'a str), u32>;
+
+/// Whether the subject still waits at the end, for longer than any quiet: one of its writes was refused so often that the
+/// usual back-off is longer, and the subject has not written this object again. Then nobody knows whether it gave up.
+fn still_waits(writes: &[Write], patient_ms: u64) -> bool {
+    let mut refused: BTreeMap<(&str, &str), Refusals<'_>> = BTreeMap::new();
+    for write in writes {
+        let object = refused.entry((&write.resource, &write.object)).or_default();
+        if write.status < 300 {
+            object.clear();
+        } else {
+            *object.entry((&write.verb, &write.subresource)).or_default() += 1;
+        }
+    }
+    let waits_ms = |times: u32| BACK_OFF_MS << times.min(DOUBLINGS_MAX);
+    refused.values().flat_map(BTreeMap::values).any(|times| waits_ms(*times) > patient_ms)
 }
 
 /// The trial with a quiet of this length, for an end that may be wrong only because the subject needs more time, and how
@@ -328,26 +354,45 @@ mod tests {
         assert!(smaller(&Trial::reference(1), false).is_empty());
     }
 
-    /// A shrunk trial whose replays were interrupted, or seldom show the sign, is no finding: the first one is.
+    fn found(what: What, failed: u32, quiet_ms: u64) -> Confirmed {
+        let sign = super::super::compare::of_object(what, "pods n/a", "is missing", "there");
+        let trial = Trial { disturbances: vec![at(Kind::HoldOwn, "create")], ..Trial::reference(quiet_ms) };
+        let (odds, played, reference) = (Odds::of(failed, REPLAYS), Played::default(), Arc::default());
+        Confirmed { trial, odds, sign, also: Vec::new(), played, reference, healing: Vec::new() }
+    }
+
+    /// A subject whose write was refused 14 times waits for longer than 80 s. Fewer refusals, a later write of the same
+    /// object, or refusals of different writes are no reason to wait so long.
     #[test]
-    fn a_finding_has_enough_replays() {
-        let found = |failed: u32, plays: u32| {
-            let sign = super::super::compare::of_object(What::Missing, "pods n/a", "is missing", "there");
-            let (odds, played, reference) = (Odds::of(failed, plays), Played::default(), Arc::default());
-            Confirmed {
-                trial: Trial::reference(1),
-                odds,
-                sign,
-                also: Vec::new(),
-                played,
-                reference,
-                healing: Vec::new(),
-            }
+    fn a_subject_that_was_refused_often_may_still_wait() {
+        let patient_ms = u64::try_from(PATIENT.as_millis()).unwrap();
+        let write = |object: &str, verb: &str, status: u16| Write {
+            verb: verb.to_owned(),
+            resource: "caches.x".to_owned(),
+            object: object.to_owned(),
+            status,
+            ..Write::default()
         };
-        let odds = |last: Option<Confirmed>| smallest(last, found(3, REPLAYS)).odds;
-        assert_eq!(odds(None), Odds::of(3, REPLAYS));
-        assert_eq!(odds(Some(found(1, 2))), Odds::of(3, REPLAYS));
-        assert_eq!(odds(Some(found(2, 4))), Odds::of(2, 4));
+        let often = |times: usize| vec![write("n/a", "update", 409); times];
+        assert!(still_waits(&often(14), patient_ms));
+        assert!(!still_waits(&often(13), patient_ms));
+        assert!(still_waits(&[often(14), vec![write("n/b", "update", 200)]].concat(), patient_ms));
+        assert!(!still_waits(&[often(14), vec![write("n/a", "update", 200)]].concat(), patient_ms));
+        assert!(!still_waits(&[often(13), vec![write("n/a", "patch", 409)]].concat(), patient_ms));
+        assert!(!still_waits(&often(30), 1_000_000), "the limit of the back-off is shorter");
+    }
+
+    /// A smaller trial that shows the sign too seldom is not the result.
+    #[test]
+    fn the_result_shows_the_sign_often_enough() {
+        let plays = |smallest: Option<u32>| {
+            let smallest = smallest.map(|failed| found(What::Made, failed, 2));
+            let best = steady(found(What::Made, 3, 1), smallest);
+            (best.trial.quiet_ms, best.odds.failed)
+        };
+        assert_eq!(plays(Some(2)), (2, 2));
+        assert_eq!(plays(Some(1)), (1, 3));
+        assert_eq!(plays(None), (1, 3));
     }
 
     /// A wrong end is played with a quiet of 80 s, often if few plays showed it. What happened before the end needs no
@@ -355,12 +400,6 @@ mod tests {
     #[test]
     fn a_wrong_end_gets_more_time() {
         let patient_ms = u64::try_from(PATIENT.as_millis()).unwrap();
-        let found = |what: What, failed: u32, quiet_ms: u64| {
-            let sign = super::super::compare::of_object(what, "pods n/a", "is missing", "there");
-            let trial = Trial { disturbances: vec![at(Kind::HoldOwn, "create")], ..Trial::reference(quiet_ms) };
-            let (odds, played, reference) = (Odds::of(failed, REPLAYS), Played::default(), Arc::default());
-            Confirmed { trial, odds, sign, also: Vec::new(), played, reference, healing: Vec::new() }
-        };
         let plays = |found: &Confirmed| patient(found, patient_ms).map(|(trial, plays)| (trial.quiet_ms, plays));
         assert_eq!(plays(&found(What::Missing, 5, 12_000)), Some((80_000, PATIENT_PLAYS)));
         assert_eq!(plays(&found(What::Field, 2, 12_000)), Some((80_000, REPLAYS)));

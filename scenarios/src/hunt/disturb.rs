@@ -207,9 +207,10 @@ impl Kind {
         matches!(self, Self::Conflicts | Self::ServerErrors)
     }
 
-    /// Whether the length of a hold is the length of the disturbance.
+    /// Whether the length of a hold is the length of the disturbance. Refusals are not held longer by a faster clock: a
+    /// subject that waits longer after each refusal would only need more time.
     pub(crate) fn is_hold(&self) -> bool {
-        matches!(self, Self::HoldOwn | Self::HoldOther(_) | Self::Conflicts | Self::ServerErrors)
+        matches!(self, Self::HoldOwn | Self::HoldOther(_))
     }
 
     /// The row in the tables of watch clients.

@@ -195,6 +195,7 @@ fn in_turn(singles: Vec<Disturbance>) -> VecDeque<Disturbance> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::disturb::HOLD_MS;
     use super::super::disturb::tests::point;
     use super::*;
 
@@ -307,6 +308,22 @@ mod tests {
         let long: Vec<&Disturbance> =
             all.iter().flat_map(|trial| &trial.disturbances).filter(|one| one.kind.is_at_last()).collect();
         assert!(long.len() > 3 && long.iter().all(|one| one.occurrence == 5), "{long:?}");
+    }
+
+    /// If the subject's clock is faster, events are held longer, and refusals are not.
+    #[test]
+    fn only_holds_are_longer_by_a_faster_clock() {
+        let points = [Point { signature: point("update", "pods"), occurrences: 3, last: 5 }];
+        let faster = Fits { hold_ms: 2 * HOLD_MS, ..FITS };
+        let mut search = Search::new(1, &points, &["pods".to_owned()], &faster);
+        let count = search.singles();
+        let singles = trials(&mut search, count);
+        let lasts = |kind: &Kind| {
+            let one = singles.iter().flat_map(|planned| &planned.disturbances).find(|one| one.kind == *kind);
+            one.map(|one| one.lasts_ms)
+        };
+        assert_eq!(lasts(&Kind::HoldOwn), Some(2 * HOLD_MS));
+        assert_eq!((lasts(&Kind::Conflicts), lasts(&Kind::ServerErrors)), (Some(HOLD_MS), Some(HOLD_MS)));
     }
 
     #[test]

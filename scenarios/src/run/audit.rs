@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use facts::Change;
+use facts::{Change, Commit};
 use mock_kube::{Server, Tail};
 use reports::budgets::Expected;
 use reports::record::Met;
@@ -116,13 +116,15 @@ fn changes(tail: &mut Tail) -> Result<BTreeMap<String, Changes>, String> {
         }
         for entry in batch {
             let owners: Vec<&str> = entry.owners.iter().map(AsRef::as_ref).collect();
-            count.add(&entry.commit.resource, entry.commit.uid.as_str(), entry.commit.change, &owners);
+            let Commit { resource, namespace, name, uid, change, .. } = &entry.commit;
+            count.add(resource, &format!("{namespace}/{name}"), uid.as_str(), *change, &owners);
         }
     }
 }
 
 /// The numbers of objects so far. An object whose owners are all gone when it is created does not count: the program had
-/// read its owner before the owner was deleted, and the garbage collector deletes the object at once.
+/// read its owner before the owner was deleted, and the garbage collector deletes the object at once. The objects that
+/// controllers make for such an object do not count either.
 #[derive(Default)]
 struct Count {
     changes: BTreeMap<String, Changes>,
@@ -131,14 +133,24 @@ struct Count {
     gone: BTreeSet<String>,
     /// The uids of objects that do not count.
     late: BTreeSet<String>,
+    /// The uids of Services by namespace and name: Endpoints have the name of their Service instead of an owner.
+    services: BTreeMap<String, String>,
 }
 
 impl Count {
-    fn add(&mut self, resource: &str, uid: &str, change: Change, owners: &[&str]) {
+    fn add(&mut self, resource: &str, name: &str, uid: &str, change: Change, owners: &[&str]) {
+        let service = self.services.get(name).filter(|_| resource == "endpoints" && owners.is_empty());
+        let is_lost = |owner: &str| self.gone.contains(owner) || self.late.contains(owner);
         let is_late = match change {
-            Change::Added => !owners.is_empty() && owners.iter().all(|owner| self.gone.contains(*owner)),
+            Change::Added => {
+                let mut all = owners.iter().copied().chain(service.map(String::as_str)).peekable();
+                all.peek().is_some() && all.all(is_lost)
+            }
             _ => self.late.contains(uid),
         };
+        if change == Change::Added && resource == "services" {
+            self.services.insert(name.to_owned(), uid.to_owned());
+        }
         if is_late {
             self.late.insert(uid.to_owned());
             return;
@@ -236,11 +248,11 @@ mod tests {
         use Change::{Added, Deleted};
         let count = |changes: &[(&str, Change)]| {
             let mut count = Count::default();
-            count.add("caches.x", "owner", Added, &[]);
+            count.add("caches.x", "n/owner", "owner", Added, &[]);
             for (uid, change) in changes {
                 let (resource, owners): (_, &[&str]) =
                     if *uid == "owner" { ("caches.x", &[]) } else { ("pods", &["owner"]) };
-                count.add(resource, uid, *change, owners);
+                count.add(resource, &format!("n/{uid}"), uid, *change, owners);
             }
             let pods = count.changes.get("pods").copied().unwrap_or_default();
             (pods.created, pods.deleted, pods.most)
@@ -251,6 +263,34 @@ mod tests {
         assert_eq!(count(&second), (2, 2, 2));
         let again = [("1", Added), ("1", Deleted), ("2", Added)];
         assert_eq!(count(&again), (2, 1, 1), "deleted and made again for the same owner");
+    }
+
+    /// A Service of an owner that is gone does not count, nor do the Endpoints and slices that a controller makes for it.
+    /// Those of a second Service of an owner that is there count.
+    #[test]
+    fn objects_for_a_child_that_does_not_count_do_not_count() {
+        use Change::{Added, Deleted};
+        let count = |is_owner_gone: bool| {
+            let mut count = Count::default();
+            count.add("caches.x", "n/a", "owner", Added, &[]);
+            let served = |count: &mut Count, service: &str, change: Change| {
+                count.add("services", "n/a-head", service, change, &["owner"]);
+                count.add("endpoints", "n/a-head", &format!("e-{service}"), change, &[]);
+                count.add("endpointslices.discovery.k8s.io", "n/a-1", &format!("s-{service}"), change, &[service]);
+            };
+            served(&mut count, "1", Added);
+            if is_owner_gone {
+                count.add("caches.x", "n/a", "owner", Deleted, &[]);
+            }
+            served(&mut count, "1", Deleted);
+            served(&mut count, "2", Added);
+            served(&mut count, "2", Deleted);
+            count.add("endpoints", "n/other", "o", Added, &[]);
+            let of = |resource: &str| count.changes.get(resource).map(|changes| (changes.created, changes.deleted));
+            [of("services"), of("endpoints"), of("endpointslices.discovery.k8s.io")].map(Option::unwrap_or_default)
+        };
+        assert_eq!(count(true), [(1, 1), (2, 1), (1, 1)], "only the other Endpoints are more");
+        assert_eq!(count(false), [(2, 2), (3, 2), (2, 2)]);
     }
 
     #[test]

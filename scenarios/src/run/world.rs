@@ -334,7 +334,11 @@ impl World {
 
     pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
         let player = self.player(fault).context("it cannot be played here")?;
-        player.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
+        player.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))?;
+        if let (Some(passed), Some(mock)) = (mock_faults::passed(fault), self.plane.mock()) {
+            mock.server.jump(passed);
+        }
+        Ok(())
     }
 
     /// Begins these faults with the writes in their `when`.

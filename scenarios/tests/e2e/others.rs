@@ -114,6 +114,7 @@ macro_rules! each {
 }
 
 each! {
+    argo_rollouts_revision_history,
     cert_manager_webhook,
     cluster_api_late_machine_sets,
     dask_kubernetes_late_worker_groups,
@@ -122,6 +123,7 @@ each! {
     k8swatcher,
     karpenter_late_answers,
     karpenter_late_nodes,
+    karpenter_lost_registration,
     kubernetes_late_pods,
     kyverno_each_hour,
     nebari_workflow_controller,

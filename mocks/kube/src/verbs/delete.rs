@@ -274,7 +274,7 @@ fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manne
     if unheld && grace == Grace::None {
         return gone(cluster, resource, current, value);
     }
-    mark(&mut value, resource, grace);
+    mark(&mut value, resource, grace, cluster.wall.now());
     let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
     if unheld && matches!(grace, Grace::Begins(0) | Grace::Shortens(0)) {
         // A pod is always marked first, so its watchers see MODIFIED and then DELETED, also without a kubelet.
@@ -289,8 +289,7 @@ fn current_again(cluster: &Cluster, resource: &Resource, current: &Version) -> R
     cluster.get(resource, &identity.namespace, &identity.name).map(Outcome::Waiting).ok_or(Refused::Absent)
 }
 
-fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
-    let now = Timestamp::now();
+fn mark(value: &mut Value, resource: &Resource, grace: Grace, now: Timestamp) {
     let is_emptied = resource.rules.ending == Ending::Emptied;
     let was_deleting = object::is_deleting(value);
     let meta = object::metadata(value);
@@ -336,7 +335,7 @@ fn rehearsed(
         return Answer::value(StatusCode::OK, &status::deleted(about, &current.identity.uid));
     }
     if grace != Grace::Pending && (waits || grace != Grace::None) {
-        mark(&mut value, &call.resource, grace);
+        mark(&mut value, &call.resource, grace, call.cluster().wall.now());
     }
     Answer::json(StatusCode::OK, renderer.value(&value))
 }

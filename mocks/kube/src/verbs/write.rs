@@ -11,8 +11,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use jiff::Timestamp;
-use mock_objects::catalogue::Resource;
 use mock_objects::kinds::{Meaning, SubresourceFields};
 use mock_objects::patch;
 use mock_objects::status::{About, Failure};
@@ -49,7 +47,7 @@ pub(super) async fn create(call: &Call, body: Payload) -> Result<Answer, Failure
 /// see the sent object with its defaults; the server checks name, uid and validity; validating webhooks see the valid
 /// object; the store checks whether the name is free.
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
-    let (resource, now) = (&call.resource, Timestamp::now());
+    let (resource, now) = (&call.resource, call.cluster().wall.now());
     object::check_type(&mut value, resource, call.served())?;
     shape::fill(call, &mut value)?;
     object::conform(&mut value, resource)?;
@@ -231,7 +229,7 @@ pub(super) async fn replace(
     let stored = current.value();
     let old = refilled(call, &stored);
     to_storage(call, &mut value);
-    fill_changed(&mut value, resource, status_only);
+    fill_changed(&mut value, call, status_only);
     let chain = Chain::of(call);
     // The mutating ones have changed the `Scale` already, before it became a part of the object.
     let is_scale = scaled::of(call).is_some();
@@ -365,11 +363,12 @@ async fn ask_validating(
 }
 
 /// Fills in the defaults of an updated object.
-fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
+fn fill_changed(value: &mut Value, call: &Call, status_only: bool) {
+    let resource = &call.resource;
     if status_only {
         defaults::on_status(value, resource);
     } else {
-        defaults::on_update(value, resource, Timestamp::now());
+        defaults::on_update(value, resource, call.cluster().wall.now());
     }
 }
 
@@ -434,7 +433,7 @@ pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
             Some(subresource) if part(call).is_some() => subresource,
             _ => "",
         },
-        now: Timestamp::now(),
+        now: call.cluster().wall.now(),
     }
 }
 

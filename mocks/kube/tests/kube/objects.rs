@@ -127,6 +127,41 @@ async fn dependents_follow_their_owner() {
     }
 }
 
+/// A client with an old state adds an owner that is gone: the reference is removed, and an object without other owners is
+/// deleted. An owner of an unknown kind stays.
+#[tokio::test]
+async fn an_owner_that_is_gone_is_not_added() {
+    let (_world, mut client) = World::alone().await;
+    let owner =
+        |kind: &str, name: &str, uid: &Value| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": uid});
+    let (_, alive) = client.post(CONFIG_MAPS, &config_map("alive")).await;
+    let alive = owner("ConfigMap", "alive", &alive["metadata"]["uid"]);
+    let (gone, unknown) = (owner("ConfigMap", "gone", &json!("g")), owner("Unknown", "any", &json!("u")));
+    for (name, added) in [("shared", json!([alive, gone, unknown])), ("orphaned", json!([gone]))] {
+        assert_eq!(client.post(CONFIG_MAPS, &config_map(name)).await.0, 201);
+        let adopted = json!({"metadata": {"ownerReferences": added}});
+        assert_eq!(client.patch(&format!("{CONFIG_MAPS}/{name}"), MERGE, &adopted).await.0, 200);
+    }
+    until(&mut client, &format!("{CONFIG_MAPS}/orphaned"), 404).await;
+    let (_, shared) = client.get(&format!("{CONFIG_MAPS}/shared")).await;
+    assert_eq!(shared["metadata"]["ownerReferences"], json!([alive, unknown]));
+}
+
+/// After a jump of the server's clock, new times are ahead, and earlier ones stay.
+#[tokio::test]
+async fn the_times_of_objects_jump_with_the_clock_of_the_server() {
+    let (world, mut client) = World::alone().await;
+    let created = |object: &Value| object["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
+    let (_, before) = client.post(CONFIG_MAPS, &config_map("before")).await;
+    world.server.jump(Duration::from_hours(1));
+    let (_, after) = client.post(CONFIG_MAPS, &config_map("after")).await;
+    let [one, other] = [&before, &after].map(|object| created(object).parse::<jiff::Timestamp>().unwrap());
+    let between = other.duration_since(one).as_secs();
+    assert!((3600..3660).contains(&between), "{between} s");
+    let (_, again) = client.get(&format!("{CONFIG_MAPS}/before")).await;
+    assert_eq!(created(&again), created(&before));
+}
+
 #[tokio::test]
 async fn a_namespace_goes_with_its_content() {
     let (_world, mut client) = World::alone().await;

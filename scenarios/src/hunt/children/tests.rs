@@ -71,6 +71,26 @@ fn what_the_server_fills_in_is_not_edited() {
     assert_eq!(both.as_deref(), Some(r#"{"spec":{"replicas":2}}"#));
 }
 
+/// An annotation of the parent that the subject passes on is not edited; an annotation of its own is.
+#[test]
+fn an_annotation_that_is_passed_on_is_not_edited() {
+    let edited = |of_child: Value| {
+        let mut parent = parent("hunt-a");
+        parent.object["metadata"]["annotations"] = json!({"x/team": "one"});
+        let mut child = config("hunt-a", Some("hunt-a"));
+        child.object["metadata"]["annotations"] = of_child;
+        let all = &["metadata.annotations"];
+        let writes = vec![write("create", "configmaps", &[], 150), write("update", "configmaps", all, 1300)];
+        let play = Audit { writes, ..play(vec![parent, child]) };
+        inferred(&play).into_iter().next().and_then(|child| child.edit)
+    };
+    assert_eq!(edited(json!({"x/team": "one"})), None);
+    let own = r#"{"metadata":{"annotations":{"x/hash":"edited"}}}"#;
+    assert_eq!(edited(json!({"x/team": "one", "x/hash": "5"})).as_deref(), Some(own));
+    let other = r#"{"metadata":{"annotations":{"x/team":"edited"}}}"#;
+    assert_eq!(edited(json!({"x/team": "two"})).as_deref(), Some(other), "the value is its own");
+}
+
 /// A trial with such a disturbance names the children, and does not judge their number.
 #[test]
 fn a_trial_names_its_children() {
