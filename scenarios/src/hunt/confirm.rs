@@ -184,17 +184,15 @@ async fn heals_alone(player: &Player, references: &References, known: &[Sign], f
 /// Whether the subject still waits at the end, for longer than any quiet: one of its writes was refused so often that the
 /// usual back-off is longer, and the subject has not written this object again. Then nobody knows whether it gave up.
 fn still_waits(writes: &[Write], patient_ms: u64) -> bool {
-    let mut refused: BTreeMap<(&str, &str), BTreeMap<(&str, &str), u32>> = BTreeMap::new();
-    for write in writes {
-        let object = refused.entry((&write.resource, &write.object)).or_default();
-        if write.status < 300 {
-            object.clear();
+    let mut refused: BTreeMap<[&str; 4], u32> = BTreeMap::new();
+    for Write { verb, resource, subresource, object, status, .. } in writes {
+        if *status < 300 {
+            refused.retain(|[of, name, ..], _| of != resource || name != object);
         } else {
-            *object.entry((&write.verb, &write.subresource)).or_default() += 1;
+            *refused.entry([resource, object, verb, subresource]).or_default() += 1;
         }
     }
-    let waits_ms = |times: u32| BACK_OFF_MS << times.min(DOUBLINGS_MAX);
-    refused.values().flat_map(BTreeMap::values).any(|times| waits_ms(*times) > patient_ms)
+    refused.values().any(|times| BACK_OFF_MS << (*times).min(DOUBLINGS_MAX) > patient_ms)
 }
 
 /// The trial with a quiet of this length, and how often it is played; `None` if more time changes nothing. A sign that

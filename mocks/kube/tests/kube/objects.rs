@@ -153,7 +153,7 @@ async fn the_times_of_objects_jump_with_the_clock_of_the_server() {
     let (world, mut client) = World::alone().await;
     let created = |object: &Value| object["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
     let (_, before) = client.post(CONFIG_MAPS, &config_map("before")).await;
-    world.server.jump(Duration::from_secs(3600));
+    world.server.jump(Duration::from_hours(1));
     let (_, after) = client.post(CONFIG_MAPS, &config_map("after")).await;
     let [one, other] = [&before, &after].map(|object| created(object).parse::<jiff::Timestamp>().unwrap());
     let between = other.duration_since(one).as_secs();
