@@ -181,23 +181,18 @@ fn steady(first: Confirmed, smallest: Option<Confirmed>) -> Confirmed {
     smallest.filter(|smallest| smallest.odds.failed >= FAILED_MIN).unwrap_or(first)
 }
 
-/// Number of refusals of writes of one object, by verb and subresource.
-type Refusals<'a> = BTreeMap<(&'a str, &'a str), u32>;
-
 /// Whether the subject still waits at the end, for longer than any quiet: one of its writes was refused so often that the
 /// usual back-off is longer, and the subject has not written this object again. Then nobody knows whether it gave up.
 fn still_waits(writes: &[Write], patient_ms: u64) -> bool {
-    let mut refused: BTreeMap<(&str, &str), Refusals<'_>> = BTreeMap::new();
-    for write in writes {
-        let object = refused.entry((&write.resource, &write.object)).or_default();
-        if write.status < 300 {
-            object.clear();
+    let mut refused: BTreeMap<[&str; 4], u32> = BTreeMap::new();
+    for Write { verb, resource, subresource, object, status, .. } in writes {
+        if *status < 300 {
+            refused.retain(|[of, name, ..], _| of != resource || name != object);
         } else {
-            *object.entry((&write.verb, &write.subresource)).or_default() += 1;
+            *refused.entry([resource, object, verb, subresource]).or_default() += 1;
         }
     }
-    let waits_ms = |times: u32| BACK_OFF_MS << times.min(DOUBLINGS_MAX);
-    refused.values().flat_map(BTreeMap::values).any(|times| waits_ms(*times) > patient_ms)
+    refused.values().any(|times| BACK_OFF_MS << (*times).min(DOUBLINGS_MAX) > patient_ms)
 }
 
 /// The trial with a quiet of this length, for an end that may be wrong only because the subject needs more time, and how
