@@ -23,7 +23,7 @@ use mock_store::ordered::Ordered;
 use mock_store::{Cursor, Event, Lost, Store, Version};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::audit::{Delivered, EndedBy, ShownBy, UserAudit};
 use super::broken::Broken;
@@ -82,7 +82,11 @@ pub(crate) struct WatchBody {
     timer: Pin<Box<Sleep>>,
     next_bookmark: Instant,
     ends: Instant,
-    ending: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
+    ending: Ended,
+    /// Ready when the definition of the resource changes; `None` for built-in resources.
+    replaced: Option<Ended>,
+    /// The revision through which the stream still sends events, after the definition of the resource changed.
+    closing: Option<u64>,
     done: bool,
     /// The effects of faults on this stream; `None` if there are none.
     pipe: Option<Box<Pipe>>,
@@ -97,6 +101,9 @@ pub(crate) struct WatchBody {
     stale_noted: bool,
 }
 
+/// Ready when a token is cancelled.
+type Ended = Pin<Box<WaitForCancellationFutureOwned>>;
+
 /// The next action on a stream that has no event to send.
 enum Resting {
     Bookmark,
@@ -109,7 +116,8 @@ impl WatchBody {
         let ends = now + opening.lasts;
         let next_bookmark = bookmark_after(now, opening.cluster.bookmarks_every, ends);
         let first = if opening.bookmarks { next_bookmark.min(ends) } else { ends };
-        let ending = ending(opening.ending.clone(), opening.replaced.clone());
+        let ending = ended(opening.ending.clone());
+        let replaced = opening.replaced.clone().map(ended);
         Self {
             o: opening,
             request: None,
@@ -120,6 +128,8 @@ impl WatchBody {
             next_bookmark,
             ends,
             ending,
+            replaced,
+            closing: None,
             done: false,
             pipe: None,
             parting: None,
@@ -152,6 +162,7 @@ impl WatchBody {
         if let Some(parting) = self.parting.clone() {
             return self.finish(parting, cx);
         }
+        self.note_replaced(cx);
         self.o.delivered.settle(self.o.cluster.now_us());
         loop {
             let (watch_state, effects) = self.o.stream.look(cx.waker());
@@ -204,6 +215,18 @@ impl WatchBody {
         }
     }
 
+    /// After a change of the definition the stream sends the events from before the change, then it ends.
+    fn note_replaced(&mut self, cx: &mut Context<'_>) {
+        if self.closing.is_some()
+            || self.replaced.as_mut().is_none_or(|replaced| replaced.as_mut().poll(cx).is_pending())
+        {
+            return;
+        }
+        // A deleted definition has no revision any more.
+        let changed_at = Some(self.o.cluster.serving.since(self.o.resource.id)).filter(|changed_at| *changed_at > 0);
+        self.closing = changed_at.or_else(|| Some(self.o.cluster.wakers.reached()));
+    }
+
     fn end(&mut self) -> Poll<Option<Result<Bytes, Broken>>> {
         self.done = true;
         self.tell(|request| request.ends(EndedBy::Server));
@@ -245,6 +268,7 @@ impl WatchBody {
     fn through(&mut self, cx: &Context<'_>) -> u64 {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
         let reached = self.o.view.revision(self.o.cluster.wakers.reached());
+        let reached = self.closing.map_or(reached, |closing| reached.min(closing));
         let Some(stale) = &self.o.stale else { return reached };
         let through = stale.view.revision(reached);
         if through < reached && !self.stale_noted {
@@ -419,6 +443,9 @@ impl WatchBody {
     }
 
     fn resting(&mut self, revision: u64, cx: &mut Context<'_>) -> Poll<Resting> {
+        if self.closing.is_some() {
+            return Poll::Ready(Resting::Over);
+        }
         loop {
             if self.timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
@@ -479,19 +506,8 @@ impl Drop for WatchBody {
     }
 }
 
-/// Ready when the server shuts down or the definition of the resource changes; only watches on custom resources wait
-/// for the definition.
-fn ending(
-    ending: CancellationToken,
-    replaced: Option<CancellationToken>,
-) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>> {
-    let Some(replaced) = replaced else { return Box::pin(ending.cancelled_owned()) };
-    Box::pin(async move {
-        tokio::select! {
-            () = ending.cancelled_owned() => {}
-            () = replaced.cancelled_owned() => {}
-        }
-    })
+fn ended(token: CancellationToken) -> Ended {
+    Box::pin(token.cancelled_owned())
 }
 
 fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {

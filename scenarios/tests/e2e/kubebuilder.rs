@@ -56,7 +56,6 @@ fn a_mistake_that_nobody_knows_is_refused() {
 }
 
 #[test]
-#[ignore = "slow"]
 fn the_page_has_every_mistake() {
     let named: Vec<String> = rows().into_iter().map(|row| row.mistake).collect();
     assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");

@@ -4,7 +4,7 @@ use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::client::{Client, World};
+use crate::client::{Client, Protocol, World};
 use crate::{APPLY, DEFINITIONS, MERGE};
 
 const GADGETS: &str = "/apis/test.dev/v1/namespaces/default/gadgets";
@@ -54,6 +54,33 @@ async fn a_new_object_has_the_default_status() {
     let (status, made) = client.post(GADGETS, &sent).await;
     assert_eq!((status, &made["status"]), (201, &json!({"phase": "Ready"})), "{made}");
     assert_eq!(client.get(&format!("{GADGETS}/g")).await.1["status"], json!({"phase": "Ready"}));
+}
+
+/// Events from before the change are not lost, even if the client had not read them yet.
+#[tokio::test]
+async fn a_watch_that_ends_by_a_changed_definition_has_sent_what_came_before() {
+    const COUNT: usize = 20;
+    let (world, mut client) = defined().await;
+    let mut watcher = world.client(Protocol::Http2, "subject").await;
+    let mut lines = watcher.watch(&format!("{GADGETS}?watch=true&resourceVersion={}", world.server.revision())).await;
+    // Together more than the buffers of a stream hold.
+    let text = "x".repeat(300 * 1024);
+    for index in 0..COUNT {
+        let mut object = gadget(&json!({"size": 1, "extra": {"text": text}}));
+        object["metadata"]["name"] = json!(format!("g{index}"));
+        assert_eq!(client.post(GADGETS, &object).await.0, 201);
+    }
+    let mut changed = definition();
+    changed["spec"]["names"]["categories"] = json!(["all"]);
+    let (status, answer) = client.patch(&format!("{DEFINITIONS}/gadgets.test.dev"), MERGE, &changed).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(client.post(GADGETS, &gadget(&json!({"size": 1}))).await.0, 201, "of the new definition");
+    let mut names = Vec::new();
+    while let Some(event) = lines.next().await.unwrap() {
+        names.push(event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
+    }
+    let wanted: Vec<String> = (0..COUNT).map(|index| format!("g{index}")).collect();
+    assert_eq!(names, wanted);
 }
 
 #[tokio::test]
