@@ -121,6 +121,7 @@ pub(crate) async fn hunt(choice: &Choice, stop: &CancellationToken, say: &(dyn F
         arguments: choice.arguments.clone(),
         folder: choice.out.join("trials"),
         places: Semaphore::new(choice.jobs),
+        replays: Semaphore::new(choice.jobs),
         stop: stop.child_token(),
         number: AtomicU32::new(1),
         patient_ms: u64::try_from(choice.patience.as_millis()).unwrap_or(u64::MAX),
@@ -199,6 +200,8 @@ struct Course<'a> {
     quiet_ms: u64,
     search: Search,
     tasks: JoinSet<Done>,
+    /// Number of the tasks that are trials; the others replay signs.
+    trials: usize,
     causes: Causes,
     /// The end of the time of the hunt: from then on no trial begins, and findings are not shrunk further.
     ends: Instant,
@@ -247,6 +250,7 @@ async fn search(
         quiet_ms,
         search,
         tasks: JoinSet::new(),
+        trials: 0,
         causes: Causes::default(),
         ends: began + choice.lasts,
         shapes: plays.iter().map(shape).collect(),
@@ -268,7 +272,10 @@ async fn search(
         }
         let Some(done) = course.tasks.join_next().await else { break };
         match done {
-            Ok(Done::Trial(planned, outcome)) => course.trial(&planned, outcome, say),
+            Ok(Done::Trial(planned, outcome)) => {
+                course.trials -= 1;
+                course.trial(&planned, outcome, say);
+            }
             Ok(Done::Confirmed(sign, names, confirmed)) => course.confirmed(&sign, &names, confirmed, result, say),
             Err(error) => result.notes.push(format!("A trial ended with an error of Longhaul: {error}.")),
         }
@@ -307,11 +314,12 @@ impl Course<'_> {
         // While replays may bring the last wanted finding, they get all places.
         let known = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
         let may_be_enough = self.choice.findings.is_some_and(|most| known >= most);
-        !is_over && !is_full && !is_broken && !may_be_enough && self.tasks.len() < self.choice.jobs
+        !is_over && !is_full && !is_broken && !may_be_enough && self.trials < self.choice.jobs
     }
 
     fn begin(&mut self, planned: Planned) {
         self.coverage.trials += 1;
+        self.trials += 1;
         let player = Arc::clone(&self.player);
         let trial = Trial::disturbed(planned.disturbances.clone(), self.quiet_ms);
         self.tasks.spawn(async move {

@@ -297,7 +297,7 @@ async fn replay(
 
 /// Plays a trial several times at once.
 pub(crate) async fn all_of(player: &Player, trial: &Trial, times: u32) -> Vec<Outcome> {
-    futures_util::future::join_all((0..times).map(|_| player.play(trial))).await
+    futures_util::future::join_all((0..times).map(|_| player.play_again(trial))).await
 }
 
 /// Trials with one disturbance, one operation or half of a length less, the largest step first.

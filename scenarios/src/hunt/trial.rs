@@ -12,7 +12,7 @@ use reports::hunt::{Sign, What};
 use reports::judge::{Finding, Judgement, Verdict};
 use reports::record::{FaultRow, file};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::audit::Audit;
@@ -23,6 +23,8 @@ use super::watching;
 
 /// Time of a trial beyond its phases, after which the trial counts as hanging: the start of the subject and its end.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// The part of the quiet in which a subject may still be busy. After it a play only waits, and another one may begin.
+const BUSY_QUIET_MS: u64 = 15_000;
 /// Largest audit of a trial, in bytes.
 const AUDIT_MAX: u64 = 64 << 20;
 /// Maximum number of events of faults that are kept.
@@ -42,7 +44,10 @@ pub(crate) struct Player {
     pub(crate) arguments: Vec<String>,
     /// The folder for the files of trials.
     pub(crate) folder: PathBuf,
+    /// Limits the plays that are busy.
     pub(crate) places: Semaphore,
+    /// Limits the replays, busy or not: without it, replays would leave no place to new trials.
+    pub(crate) replays: Semaphore,
     pub(crate) stop: CancellationToken,
     pub(crate) number: AtomicU32,
     /// The quiet after which a wrong end is a finding in any case, in milliseconds.
@@ -73,21 +78,35 @@ pub(crate) enum Outcome {
 }
 
 impl Player {
-    /// Plays a trial when a place is free.
+    /// Plays a trial again when few enough others are played again.
+    pub(crate) async fn play_again(&self, trial: &Trial) -> Outcome {
+        let Ok(_replay) = self.replays.acquire().await else { return Outcome::Interrupted };
+        self.play(trial).await
+    }
+
+    /// Plays a trial when a place is free. The place is free again once the play only waits.
     pub(crate) async fn play(&self, trial: &Trial) -> Outcome {
-        let Ok(_place) = self.places.acquire().await else { return Outcome::Interrupted };
+        let Ok(place) = self.places.acquire().await else { return Outcome::Interrupted };
         if self.stop.is_cancelled() {
             return Outcome::Interrupted;
         }
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let folder = self.folder.join(format!("trial-{number}"));
-        let outcome = self.run(trial, &folder).await;
+        let (scenario, length_ms) = trial.scenario(&self.file, &self.operations);
+        let busy_ms = length_ms.saturating_sub(trial.quiet_ms.saturating_sub(BUSY_QUIET_MS));
+        let run = self.run(trial, scenario, length_ms, &folder);
+        let outcome = while_busy(place, Duration::from_millis(busy_ms), run).await;
         let _ = std::fs::remove_dir_all(&folder);
         outcome.unwrap_or_else(Outcome::Broken)
     }
 
-    async fn run(&self, trial: &Trial, folder: &Path) -> Result<Outcome, String> {
-        let (scenario, length_ms) = trial.scenario(&self.file, &self.operations);
+    async fn run(
+        &self,
+        trial: &Trial,
+        scenario: Map<String, Value>,
+        length_ms: u64,
+        folder: &Path,
+    ) -> Result<Outcome, String> {
         let fails = |what: &str, error: std::io::Error| format!("failed to write {what}: {error}");
         std::fs::create_dir_all(folder).map_err(|error| fails("the folder of a trial", error))?;
         let (text, audit) = (folder.join("trial.yaml"), folder.join("audit.json"));
@@ -126,6 +145,16 @@ impl Player {
             },
         }
     }
+}
+
+/// The result of a play, which has its place for so long at most.
+async fn while_busy<T>(place: SemaphorePermit<'_>, busy: Duration, play: impl Future<Output = T>) -> T {
+    let mut play = std::pin::pin!(play);
+    tokio::select! {
+        result = &mut play => return result,
+        () = tokio::time::sleep(busy) => drop(place),
+    }
+    play.await
 }
 
 /// The outcome of a judged trial.
@@ -195,6 +224,32 @@ mod tests {
 
     use super::super::compare::is_judged;
     use super::*;
+
+    /// A play that only waits for a late end leaves its place to another one.
+    #[tokio::test(start_paused = true)]
+    async fn a_play_that_waits_has_no_place() {
+        let places = Semaphore::new(1);
+        let began = tokio::time::Instant::now();
+        let place = places.acquire().await.unwrap();
+        let play = while_busy(place, Duration::from_secs(20), async {
+            tokio::time::sleep(Duration::from_secs(90)).await;
+            began.elapsed().as_secs()
+        });
+        let next = async {
+            let _place = places.acquire().await.unwrap();
+            began.elapsed().as_secs()
+        };
+        assert_eq!(tokio::join!(play, next), (90, 20));
+    }
+
+    /// A play that ends early frees its place at once.
+    #[tokio::test(start_paused = true)]
+    async fn a_short_play_frees_its_place() {
+        let places = Semaphore::new(1);
+        let place = places.acquire().await.unwrap();
+        assert_eq!(while_busy(place, Duration::from_secs(20), async { 7 }).await, 7);
+        assert_eq!(places.available_permits(), 1);
+    }
 
     fn judgement(findings: &[(&str, &str, &str)]) -> Judgement {
         let finding = |(budget, verdict, observed): &(&str, &str, &str)| json!({"judge": "x", "budget": budget, "verdict": verdict, "observed": observed, "limit": "0", "text": format!("{budget}\n broke.")});
