@@ -285,6 +285,7 @@ async fn search(
         }
     }
     result.notes.append(&mut course.notes);
+    result.notes.extend(no_jump(course.disturbances.get(Kind::Time.name()).copied()));
     if let Some(why) = course.why_broken.take() {
         result.ending = Ending::Stopped { why };
     }
@@ -469,6 +470,13 @@ fn lease(plays: &[&audit::Audit], clock_rate: u32) -> Option<u64> {
     (lost_ms <= LEASE_MAX_MS).then_some(lost_ms)
 }
 
+/// Says that the clock never jumped, if that was tried: `(trials, hits)`. Then some programs cannot have another clock.
+fn no_jump(counts: Option<(u32, u32)>) -> Option<String> {
+    let (trials, _) = counts.filter(|(trials, hits)| *trials > 1 && *hits == 0)?;
+    let why = "A `soak` of your file with the fault `clock-jump` says why";
+    Some(format!("The program's clock jumped in none of {trials} trials, so time was not tried. {why}."))
+}
+
 /// A number for the course of a play: its kinds of writes with their answers, and the objects at its end.
 fn shape(played: &Played) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -483,4 +491,15 @@ fn shape(played: &Played) -> u64 {
         key.hash(&mut hasher);
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_never_jumps_is_said() {
+        assert!(no_jump(Some((3, 0))).is_some_and(|note| note.contains("none of 3 trials")));
+        assert_eq!([None, Some((1, 0)), Some((3, 2))].map(no_jump), [None, None, None]);
+    }
 }

@@ -62,7 +62,12 @@ impl Live {
     pub fn shift(&self, told: TimedShift) -> Result<(), String> {
         let mut state = self.state();
         if !state.untold.is_empty() {
-            return Err(format!("{} threads are of programs that have no room for another clock", state.untold.len()));
+            return Err(format!(
+                "{} threads are of programs that have something at {:#x}, where the clock must be: a program of more than \
+                 180 MB; build it with `-buildmode=pie`",
+                state.untold.len(),
+                crate::room::CODE
+            ));
         }
         state.clock = state.clock.shifted(told);
         state.which = (state.which + 1) % SETS_COUNT;

@@ -155,14 +155,15 @@ get_karpenter-kwok() {
   needs karpenter "$source"/pkg/apis/crds/*.yaml "$source"/kwok/apis/crds/*.yaml
 }
 
-# It replaces one library with its own copy, which is published as a module.
+# It replaces one library with its own copy, which is published as a module. The program is so large that it lies where `longhaul-clock`
+# puts its code (docs/clock.md#limits), so it is linked to a higher address.
 get_kyverno-background-controller() {
   local module=github.com/kyverno/kyverno version="${chosen:-v1.19.0}" folder source copy
   folder="$(mktemp -d)"
   source="$(go_module "$module@$version")"
   copy="$(sed -n 's|^replace \([^ ]*\) => \([^ ]*\) \(v[^ ]*\)$|\1=\2@\3|p' "$source/go.mod")"
   (cd "$folder" && go mod init others.invalid/build && go mod edit "-require=$module@$version" "-replace=$copy" &&
-    go get "$module/cmd/background-controller@$version" && go build -o "$programs/kyverno-background-controller" "$module/cmd/background-controller")
+    go get "$module/cmd/background-controller@$version" && go build -ldflags='-linkmode=external -extldflags=-Wl,-Ttext-segment=0x10000000' -o "$programs/kyverno-background-controller" "$module/cmd/background-controller")
   rm -rf "$folder"
   needs kyverno "$source"/config/crds/*/*.yaml
 }
